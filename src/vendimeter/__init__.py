@@ -1,0 +1,22 @@
+"""Vendimeter answers one question: how many different things are in here."""
+
+from vendimeter import errors, kernels
+from vendimeter._score import profile, score
+from vendimeter.groups import GroupMeans, GroupScores, score_groups
+from vendimeter.results import Profile, Score
+from vendimeter.spectrum import Spectrum
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GroupMeans",
+    "GroupScores",
+    "Profile",
+    "Score",
+    "Spectrum",
+    "errors",
+    "kernels",
+    "profile",
+    "score",
+    "score_groups",
+]

@@ -1,0 +1,170 @@
+"""The one group input: whatever the user has → which items are in which group, with what weight."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _tables
+from vendimeter._arrays import is_frame_column, is_sparse, length, to_numpy
+from vendimeter._weights import check_sum, raw_weights
+from vendimeter.errors import EmptyError, InputError
+
+__all__ = ["Membership", "join", "read"]
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Groups as rows of a sparse matrix over the items.
+
+    Attributes
+    ----------
+    labels : sequence
+        In order of first appearance.
+    starts : ndarray, shape (groups + 1,)
+        Group g has the entries starts[g] … starts[g+1].
+    items : ndarray
+        Positions of items.
+    weights : ndarray or None
+        Their probabilities, which sum to 1 in each group; None if uniform.
+    sizes : ndarray
+        How many items each group stands for (the sum of its counts, if there are counts).
+    """
+
+    labels: Sequence[Hashable]
+    starts: np.ndarray
+    items: np.ndarray
+    weights: np.ndarray | None
+    sizes: np.ndarray
+
+
+def read(by: Any, n: int, weights: Any, counts: Any) -> Membership:
+    """Groups of n items from labels, sets of labels, or rows of weights or counts."""
+    values, name = raw_weights(weights, counts, dimensions=2)
+    if values is not None and values.ndim == 2:
+        return _rows(by, values, name, n)
+    if values is not None and len(values) != n:
+        raise InputError(f"{name} has {len(values)} entries and there are {n} items; expected one an item.")
+    labels, groups = _labelled(by, n)
+    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+    items = np.array([item for group in groups for item in group], dtype=np.int64)
+    if values is None:
+        return Membership(labels, starts, items, None, np.diff(starts))
+    if name == "weights":
+        check_sum(float(values.sum()), weights)
+    return _weighted(labels, starts, items, values[items], name)
+
+
+def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
+    if is_frame_column(by):
+        by = to_numpy(by)
+    if isinstance(by, np.ndarray):
+        by = by.tolist()
+    if not isinstance(by, Sequence) or isinstance(by, str):
+        raise InputError(f"by={by!r}; expected one label an item, or one set of labels an item.")
+    if len(by) != n:
+        raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")
+    found: dict[Hashable, list[int]] = {}
+    several = any(isinstance(label, list | set | frozenset) for label in by)
+    for i, label in enumerate(by):
+        if several and not isinstance(label, list | set | frozenset | tuple):
+            raise InputError(
+                f"by[{i}] is the label {label!r} where others are sets of labels; expected sets throughout."
+            )
+        for one in dict.fromkeys(label) if several else (label,):
+            try:
+                if one is None or one != one:
+                    raise InputError(
+                        f"by[{i}] is {one!r}: item {i} has no label. Fill it, for example with 'unknown', "
+                        "or drop it."
+                    )
+                found.setdefault(one, []).append(i)  # type: ignore[arg-type]
+            except TypeError:
+                raise InputError(
+                    f"by[{i}] is {one!r}; expected a hashable label such as a text or a number."
+                ) from None
+    return list(found), list(found.values())
+
+
+def _rows(by: Any, values: np.ndarray, name: str, n: int) -> Membership:
+    """Sites × species: each row of weights is a group over all items."""
+    if values.shape[1] != n:
+        raise InputError(
+            f"{name} has shape {values.shape} and there are {n} items; expected one row a group and one "
+            "column an item."
+        )
+    labels = list(range(len(values))) if by is None else list(to_numpy(by) if is_frame_column(by) else by)
+    if len(labels) != len(values) or len(set(labels)) != len(labels):
+        raise InputError(
+            f"by names {len(set(labels))} different groups and {name} has {len(values)} rows; expected one "
+            "name a row."
+        )
+    groups, items = np.nonzero(values)
+    starts = np.searchsorted(groups, np.arange(len(values) + 1))
+    totals = values.sum(axis=1)
+    if name == "weights":
+        for label, total in zip(labels, totals, strict=True):
+            if total:
+                check_sum(float(total), values, f"the weights of group {label!r}")
+    return _weighted(labels, starts, items, values[groups, items], name)
+
+
+def _weighted(
+    labels: Sequence[Hashable], starts: np.ndarray, items: np.ndarray, values: np.ndarray, name: str
+) -> Membership:
+    totals = np.add.reduceat(np.append(values, 0.0), starts[:-1]) if len(labels) else np.zeros(0)
+    totals[np.diff(starts) == 0] = 0.0
+    # A group whose members have no weight is as empty as one without members.
+    keep = np.repeat(totals > 0, np.diff(starts)) & (values > 0)
+    group = np.repeat(np.arange(len(labels)), np.diff(starts))[keep]
+    counts = np.bincount(group, minlength=len(labels))
+    sizes = np.rint(totals).astype(np.int64) if name == "counts" else counts
+    return Membership(
+        labels, np.concatenate([[0], np.cumsum(counts)]), items[keep], values[keep] / totals[group], sizes
+    )
+
+
+def join(groups: Any) -> tuple[Any, Sequence[Hashable], np.ndarray]:
+    """Groups given one by one → all items in one collection, the labels, and the number of items of each group."""
+    labels = list(groups) if isinstance(groups, Mapping) else list(range(len(groups)))
+    parts = list(groups.values()) if isinstance(groups, Mapping) else list(groups)
+    if not parts:
+        raise EmptyError("there are no groups; expected at least one.")
+    for label, part in zip(labels, parts, strict=True):
+        if isinstance(part, str | bytes) or (not hasattr(part, "__len__") and not is_sparse(part)):
+            raise InputError(
+                f"group {label!r} is {part!r}; expected a collection of items. To group the items of one "
+                "collection pass by=labels."
+            )
+    parts = [_tables.records(part) if _is_table_like(part) else part for part in parts]
+    sizes = np.array([length(part) for part in parts], dtype=np.int64)
+    full = [part for part, size in zip(parts, sizes, strict=True) if size]
+    if not full:
+        raise EmptyError("every group is empty; expected at least one item.")
+    return _concatenate(full), labels, sizes
+
+
+def _is_table_like(part: Any) -> bool:
+    return not _tables.is_records(part) and _tables.has_columns(part)
+
+
+def _concatenate(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if any(is_sparse(part) for part in parts):
+        from scipy import sparse
+
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    if all(isinstance(part, np.ndarray) and part.dtype != object for part in parts):
+        shapes = {part.shape[1:] for part in parts}
+        if len(shapes) > 1:
+            raise InputError(f"the groups have items of shapes {sorted(shapes)}; expected one shape.")
+        return np.concatenate(parts)
+    return [item for part in parts for item in _items(part)]
+
+
+def _items(part: Any) -> Iterable[Any]:
+    return to_numpy(part) if is_frame_column(part) else part

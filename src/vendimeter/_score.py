@@ -1,0 +1,237 @@
+"""The front door: score and profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from vendimeter._arrays import is_sparse
+from vendimeter._weights import probabilities
+from vendimeter.errors import InputError
+from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.results import Profile, Score
+from vendimeter.similarity import Policy, Similarity
+from vendimeter.solvers.exact import Solution, solve
+from vendimeter.solvers.plan import Plan, choose
+from vendimeter.spectrum import Spectrum, parse_orders
+
+__all__ = ["profile", "score"]
+
+ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
+
+
+@overload
+def score(
+    samples: Any,
+    kernel: Any = ...,
+    *,
+    q: float | str = ...,
+    weights: Any = ...,
+    counts: Any = ...,
+    method: str = ...,
+    tol: float | None = ...,
+    precision: str = ...,
+    normalize: bool = ...,
+    symmetrize: bool = ...,
+    project: bool = ...,
+    rng: int = ...,
+) -> Score: ...
+@overload
+def score(
+    samples: Any,
+    kernel: Any = ...,
+    *,
+    q: Sequence[float | str] | np.ndarray,
+    weights: Any = ...,
+    counts: Any = ...,
+    method: str = ...,
+    tol: float | None = ...,
+    precision: str = ...,
+    normalize: bool = ...,
+    symmetrize: bool = ...,
+    project: bool = ...,
+    rng: int = ...,
+) -> Profile: ...
+def score(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    method: str = "auto",
+    tol: float | None = None,
+    precision: str = "auto",
+    normalize: bool = False,
+    symmetrize: bool = False,
+    project: bool = False,
+    rng: int = 0,
+) -> Score | Profile:
+    """The Vendi Score: how many effectively different items there are.
+
+    VS_q = (Σ λ^q)^(1/(1−q)), with λ the eigenvalues of K/n, or of diag(√p) K diag(√p) for weights p; the Vendi Score
+    proper is the order q = 1, exp(−Σ λ log λ). It lies between 1 (all items alike) and n (all different).
+
+    Parameters
+    ----------
+    samples : array, sparse array, list or table
+        The items: rows of an array of shape (n, d), a SciPy sparse array, a list of anything the kernel can compare, or
+        a table (pandas, polars, Arrow, dict of columns, list of records) for kernels that name columns. With
+        ``kernel="precomputed"`` the similarity matrix.
+    kernel : str, Kernel or callable
+        What makes two items similar: a name (``"cosine"``, ``"rbf"``, ``"ngram"``, ``"jaccard"``, …), a kernel from
+        `vendimeter.kernels`, or a function k(a, b) of two items.
+    q : float, str or list of them
+        The order, from 0 up to ``"inf"``. Rare items count fully at q = 0 (the numerical rank) and hardly at q = ∞.
+        A list gives a `Profile` from one spectrum.
+    weights : array of shape (n,), optional
+        Probabilities of the items; they sum to 1.
+    counts : array of shape (n,), optional
+        How often each item occurs: whole numbers.
+    method : {"auto", "exact"}
+        The solver.
+    tol : float, optional
+        The relative half-width that the bounds may have. All methods here are exact up to rounding; a `tol` below what
+        float32 products give makes them float64.
+    precision : {"auto", "float64", "float32"}
+        Of the products of features. "float64" upcasts block by block, level "deterministic". "float32" measures
+        its error in the same pass, level "probabilistic" (1 − 10⁻⁶); "auto" takes it for float32 and float16 rows
+        with n·d² above 10¹¹ and orders from 1 up.
+    normalize, symmetrize, project : bool
+        Mend a similarity matrix that is not quite one: divide by √(K_ii K_jj); average with the transpose; drop
+        negative eigenvalues and record their mass in the diagnostics. Without them such a matrix is an error.
+    rng : int
+        Seed of everything random (the probes of the float32 bound, the subsample of a median heuristic).
+
+    Returns
+    -------
+    Score or Profile
+        A `Score` is a float with `bounds`, `level`, `method`, `spectrum` and `diagnostics`.
+
+    References
+    ----------
+    Friedman and Dieng: The Vendi Score, a diversity evaluation metric for machine learning, TMLR 2023, eq. 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> vm.score(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
+    Score(1.88988 ± 1e-14, q=1, n=3, method='gram', level='deterministic')
+    >>> round(vm.score(["red", "red", "blue"], kernel="match"), 4)
+    1.8899
+    >>> round(vm.score([1, 2, 9], kernel=lambda a, b: float(a % 2 == b % 2)), 4)
+    1.8899
+    """
+    orders, several = parse_orders(q)
+    policy = Policy(normalize, symmetrize, project)
+    similarity = similarity_of(samples, kernel, rng)
+    p, n = probabilities(weights, counts, similarity.n)
+    plan, solution = run(similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng)
+    scores = [_score(solution, plan, order, n, similarity.kernel) for order in orders]
+    return Profile(scores) if several else scores[0]
+
+
+def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options: Any) -> Profile:
+    """Scores of all orders q from one spectrum: the diversity profile of the collection.
+
+    Parameters
+    ----------
+    samples, kernel
+        As for `vendimeter.score`.
+    q : list of float or str
+        The orders.
+    **options
+        As for `vendimeter.score`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> vm.profile(["a", "a", "b", "c"], kernel="match", q=[0, 1, 2, "inf"])
+    Profile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4, method='gram', level='deterministic')
+    """
+    orders = [q] if isinstance(q, int | float | str) else list(q)
+    return score(samples, kernel, q=orders, **options)
+
+
+def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
+    """The similarities of the samples, after the checks that only the default kernel makes."""
+    if isinstance(kernel, str) and kernel == "cosine":
+        _refuse_matrix(samples)
+    chosen: Kernel = as_kernel(kernel)
+    return chosen.similarity(samples, rng=rng)
+
+
+def _refuse_matrix(samples: Any) -> None:
+    """Rows of a similarity matrix are not embeddings; under the default kernel that is almost surely a mistake."""
+    if is_sparse(samples):
+        if (
+            samples.shape[0] == samples.shape[1] > 1
+            and (samples.diagonal() == 1).all()
+            and abs(samples - samples.T).nnz == 0
+        ):
+            raise _looks_precomputed(samples.shape)
+        return
+    try:
+        array = samples if isinstance(samples, np.ndarray) else np.asarray(samples)
+    except ValueError:
+        return
+    square = array.ndim == 2 and array.shape[0] == array.shape[1] > 1 and array.dtype.kind in "buif"
+    if (
+        square
+        and np.allclose(np.diagonal(array), 1, rtol=0, atol=1e-6)
+        and np.allclose(array, array.T, rtol=0, atol=1e-6)
+    ):
+        raise _looks_precomputed(array.shape)
+
+
+def _looks_precomputed(shape: tuple[int, ...]) -> InputError:
+    return InputError(
+        f"samples is a symmetric {shape[0]}×{shape[1]} array with a diagonal of 1, which looks like a "
+        "similarity "
+        "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
+        "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
+    )
+
+
+def run(
+    similarity: Similarity,
+    weights: np.ndarray | None,
+    orders: list[float],
+    policy: Policy,
+    *,
+    method: str,
+    precision: str,
+    tol: float | None,
+    rng: int,
+) -> tuple[Plan, Solution]:
+    """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
+    if tol is not None and not (isinstance(tol, int | float) and 0 < tol < 1):
+        raise InputError(f"tol={tol!r}; expected a relative half-width between 0 and 1, such as 1e-3.")
+    plan = choose(similarity, orders, precision=precision, method=method)
+    solution = solve(similarity, weights, plan, orders, policy, rng)
+    if tol is not None and plan.precision == "float32" and precision == "auto":
+        answers = [solution.spectrum.score(q) for q in orders]
+        if any(answer.high - answer.low > 2 * tol * answer.value for answer in answers):
+            plan = choose(similarity, orders, precision="float64", method=method)
+            solution = solve(similarity, weights, plan, orders, policy, rng)
+    return plan, solution
+
+
+def _score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
+    answer = solution.spectrum.score(q)
+    notes: dict[str, Any] = {"kernel": repr(kernel), "reason": plan.reason, **solution.notes}
+    if q < 1 and isinstance(solution.spectrum, Spectrum):
+        notes["rank_threshold"] = solution.spectrum.rank_threshold
+    return Score(
+        answer.value,
+        bounds=(answer.low, answer.high),
+        level=solution.spectrum.level,
+        q=q,
+        n=n,
+        method=solution.method,
+        spectrum=solution.spectrum,
+        diagnostics=notes,
+    )

@@ -1,0 +1,5 @@
+"""python -m vendimeter.cli."""
+
+from vendimeter.cli import main
+
+main()

@@ -1,0 +1,61 @@
+"""Results as plain text for a terminal. User text is data: control characters are shown, never obeyed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["printable", "table"]
+
+BAR = 24
+
+
+def printable(text: object, most: int = 60) -> str:
+    """Text without control characters or escape codes, cut to a length."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def table(result: Any) -> str:
+    """A Score, a Profile or GroupScores as lines of text."""
+    if hasattr(result, "labels"):
+        return _groups(result)
+    if hasattr(result, "bounds"):
+        return _score(result)
+    rows = [("order q", "score")] + [(f"{q:g}", f"{score:.4f}") for q, score in result.items()]
+    return _columns(rows)
+
+
+def _score(score: Any) -> str:
+    name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
+    return (
+        f"{name}: {score:.4f}\n"
+        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. "
+        f"Computed to ±{score.half_width:.1g} ({score.level})."
+    )
+
+
+def _groups(groups: Any) -> str:
+    data = groups.to_dict()["groups"]
+    several = len({row["q"] for row in data}) > 1
+    if not several:
+        data = sorted(data, key=lambda row: -(row["score"] or 0))
+    top = max((row["score"] or 0 for row in data), default=1) or 1
+    rows = [("group", "items", *(("q",) if several else ()), "score", "")]
+    for row in data:
+        value = row["score"]
+        bar = "█" * round(BAR * value / top) if value is not None else ""
+        order = (str(row["q"]),) if several else ()
+        shown = f"{value:.2f}" if value is not None else "empty"
+        rows.append((printable(row["group"], 32), f"{row['n']:,}", *order, shown, bar))
+    return _columns(rows)
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    last = len(widths) - 1
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(w) if k in (0, last) and last > 1 else cell.rjust(w)
+                 for k, (cell, w) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,70 @@
+"""What can go wrong, as types.
+
+    VendimeterError
+    ├── InputError (ValueError)          samples, weights, labels or options that cannot be used
+    │   ├── EmptyError                   nothing to measure
+    │   └── MatrixError                  the similarities do not form a similarity matrix
+    │       ├── DiagonalError            an item is not 1-similar to itself
+    │       ├── AsymmetryError           k(a, b) differs from k(b, a)
+    │       └── IndefiniteError          an eigenvalue is negative beyond rounding
+    ├── TooLargeError (MemoryError)      the exact answer would not fit; the message names the way around
+    ├── UnansweredError (ValueError)     a result was asked for something it was not computed for
+    └── MissingDependencyError (ImportError)   an optional library is needed; the message has the install line
+
+Every message says what was seen, what was expected and what to do next.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AsymmetryError",
+    "DiagonalError",
+    "EmptyError",
+    "IndefiniteError",
+    "InputError",
+    "MatrixError",
+    "MissingDependencyError",
+    "TooLargeError",
+    "UnansweredError",
+    "VendimeterError",
+]
+
+
+class VendimeterError(Exception):
+    """Base class of every error that Vendimeter raises on purpose."""
+
+
+class InputError(VendimeterError, ValueError):
+    """Samples, weights, labels or options that cannot be used as they are."""
+
+
+class EmptyError(InputError):
+    """There is no item to measure; the diversity of nothing is undefined."""
+
+
+class MatrixError(InputError):
+    """The given similarities do not form a similarity matrix."""
+
+
+class DiagonalError(MatrixError):
+    """The similarity of an item with itself is not 1."""
+
+
+class AsymmetryError(MatrixError):
+    """k(a, b) and k(b, a) differ beyond rounding."""
+
+
+class IndefiniteError(MatrixError):
+    """The similarity matrix has an eigenvalue that is negative beyond rounding."""
+
+
+class TooLargeError(VendimeterError, MemoryError):
+    """The exact computation would need more memory than it is allowed to take."""
+
+
+class UnansweredError(VendimeterError, ValueError):
+    """A result cannot answer this question because it was computed for another one."""
+
+
+class MissingDependencyError(VendimeterError, ImportError):
+    """An optional library is needed for this and is not installed."""

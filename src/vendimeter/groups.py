@@ -1,0 +1,580 @@
+"""Groups, everywhere the same: one input (see `_membership`) and one result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vendimeter import _tables
+from vendimeter._arrays import is_frame_column, is_sparse, is_table
+from vendimeter._membership import Membership, join, read
+from vendimeter._score import run, similarity_of
+from vendimeter._suggest import unknown
+from vendimeter.errors import InputError, MatrixError
+from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
+from vendimeter.similarity import Matrix, Policy, Similarity
+from vendimeter.solvers.batched import SMALL, batches
+from vendimeter.solvers.exact import clean
+from vendimeter.solvers.plan import METHODS, PRECISIONS
+from vendimeter.spectrum import Level, Spectrum, bracket, hill, parse_orders
+
+__all__ = ["Difference", "GroupMeans", "GroupScores", "Mean", "score_groups"]
+
+
+def score_groups(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    by: Any = None,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    method: str = "auto",
+    precision: str = "auto",
+    normalize: bool = False,
+    symmetrize: bool = False,
+    project: bool = False,
+    rng: int = 0,
+) -> GroupScores:
+    """The score of every group of a collection, thousands of them at once.
+
+    Parameters
+    ----------
+    samples : array, sparse array, list, table, or groups of them
+        One collection, grouped by `by`; or, without `by`, a mapping from label to samples or a list of groups.
+    kernel : str, Kernel or callable
+        As for `vendimeter.score`; parameters that come from data are fitted once on all items.
+    by : list, array, or name of a column
+        One label an item; or one set (or list) of labels an item, so that groups may overlap; or, for a table,
+        the name of the column with the labels. With `weights` or `counts` of shape (groups, n): the names of their rows.
+    q : float, str or list of them
+        The order or orders.
+    weights, counts : array, optional
+        As for `vendimeter.score`, normalised within each group; or of shape (groups, n), one row a group over all items
+        (sites × species over one shared similarity).
+    method, precision, normalize, symmetrize, project, rng
+        As for `vendimeter.score`.
+
+    Returns
+    -------
+    GroupScores
+        Scores by label; an empty group is NaN with level "none".
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> groups = vm.score_groups(["a", "b", "a", "a"], kernel="match", by=["x", "x", "y", "y"])
+    >>> groups
+    GroupScores(2 groups, q=1: x 2, y 1)
+    >>> groups["x"].n
+    2
+    """
+    for given, known, what in ((method, METHODS, "method"), (precision, PRECISIONS, "precision")):
+        if given not in known:
+            raise unknown(what, given, known)
+    options = {"precision": precision, "policy": Policy(normalize, symmetrize, project), "rng": rng}
+    orders, several = parse_orders(q)
+    if by is None and np.ndim(weights if counts is None else counts) != 2:
+        return _separate(samples, kernel, orders, several, weights, counts, options)
+    if isinstance(by, str) and _tables.has_columns(samples):
+        by = _tables.column(samples, by)
+    similarity = similarity_of(samples, kernel, rng)
+    return _solve(similarity, read(by, similarity.n, weights, counts), orders, several, **options)
+
+
+def _separate(
+    groups: Any,
+    kernel: Any,
+    orders: list[float],
+    several: bool,
+    weights: Any,
+    counts: Any,
+    options: dict[str, Any],
+) -> GroupScores:
+    """Groups that come one by one: a mapping or a list."""
+    if (
+        is_table(groups)
+        or is_sparse(groups)
+        or is_frame_column(groups)
+        or not isinstance(groups, Mapping | list | tuple | np.ndarray)
+    ):
+        raise InputError(
+            "samples is one collection and by is missing; expected by=labels, a mapping label → samples, or "
+            "a list of groups."
+        )
+    if isinstance(groups, np.ndarray) and groups.ndim == 2:
+        raise InputError(
+            "samples is one array and by is missing; expected by=labels, a mapping label → samples, or a "
+            "list of groups (such as an "
+            "array of shape groups × items × columns)."
+        )
+    if weights is not None or counts is not None:
+        raise InputError(
+            "weights and counts go with one collection; expected by=labels with them, one number an item. "
+            "For groups given one by one, "
+            "join them into one collection first."
+        )
+    chosen: Kernel = as_kernel(kernel)
+    if isinstance(chosen, Precomputed | FromDistances):
+        return _matrices(groups, chosen, orders, several, options)
+    samples, labels, sizes = join(groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    similarity = similarity_of(samples, chosen, options["rng"])
+    return _solve(
+        similarity, Membership(labels, starts, np.arange(starts[-1]), None, sizes), orders, several, **options
+    )
+
+
+def _matrices(
+    groups: Any, kernel: Kernel, orders: list[float], several: bool, options: dict[str, Any]
+) -> GroupScores:
+    """One similarity matrix a group."""
+    labels = list(groups) if isinstance(groups, Mapping) else list(range(len(groups)))
+    parts = list(groups.values()) if isinstance(groups, Mapping) else list(groups)
+    found = _Collected(len(labels), orders)
+    for g, part in enumerate(parts):
+        if np.size(part) == 0 and not is_sparse(part):
+            continue
+        similarity = kernel.similarity(part, rng=options["rng"])
+        _one(found, g, labels[g], similarity, None, orders, options)
+        found.sizes[g] = similarity.n
+    return found.result(labels, orders, several, repr(kernel))
+
+
+def _solve(
+    similarity: Similarity,
+    groups: Membership,
+    orders: list[float],
+    several: bool,
+    *,
+    precision: str,
+    policy: Policy,
+    rng: int,
+) -> GroupScores:
+    kernel = repr(similarity.kernel)
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked(policy)
+    elif not similarity.trusted:
+        similarity.policy = similarity.policy | policy
+    project = similarity.policy.project or policy.project
+    found = _Collected(len(groups.labels), orders)
+    found.sizes[:] = groups.sizes
+    for batch in batches(similarity, groups.starts, groups.items, groups.weights):
+        values = batch.eigenvalues
+        if project:
+            values = np.maximum(values, 0.0)
+            values /= values.sum(axis=-1, keepdims=True)
+        else:
+            low = values[:, -1] < -np.maximum(batch.tolerance, batch.error)
+            if low.any():
+                worst = int(np.flatnonzero(low)[0])
+                with _naming(groups.labels[batch.groups[worst]]):
+                    clean(values[worst], float(batch.error[worst]), "batched", {}, tolerance=batch.tolerance)
+        error = batch.error + (np.linalg.norm(np.minimum(values, 0), axis=-1) if batch.tolerance else 0.0)
+        found.add(batch.groups, np.maximum(values, 0.0), error, orders)
+    for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
+        part = slice(groups.starts[g], groups.starts[g + 1])
+        weights = None if groups.weights is None else groups.weights[part]
+        options = {"precision": precision, "policy": policy, "rng": rng}
+        _one(found, g, groups.labels[g], similarity.take(groups.items[part]), weights, orders, options)
+    return found.result(groups.labels, orders, several, kernel)
+
+
+def _one(
+    found: _Collected,
+    g: int,
+    label: Hashable,
+    part: Similarity,
+    weights: np.ndarray | None,
+    orders: list[float],
+    options: dict[str, Any],
+) -> None:
+    """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
+    with _naming(label):
+        _, solution = run(part, weights, [1.0, *orders], options["policy"], method="auto", tol=None,
+                          precision=options["precision"], rng=options["rng"])  # fmt: skip
+    spectrum = solution.spectrum
+    assert isinstance(spectrum, Spectrum)
+    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), orders)
+    found.level[g], found.method[g] = spectrum.level, solution.method
+
+
+class _naming:
+    """Puts the name of the group in front of an error about its matrix."""
+
+    def __init__(self, label: Hashable):
+        self.label = label
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, MatrixError):
+            raise type(error)(f"group {self.label!r}: {error}") from None
+
+
+class _Collected:
+    """Columns of a GroupScores while they fill."""
+
+    def __init__(self, count: int, orders: Sequence[float]):
+        shape = (count, len(orders))
+        self.value, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
+        self.error = np.full(count, np.nan)
+        self.sizes = np.zeros(count, dtype=np.int64)
+        self.level: list[Level] = ["none"] * count
+        self.method = ["empty"] * count
+        self.spectra: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(
+        self, groups: np.ndarray, eigenvalues: np.ndarray, error: np.ndarray, orders: Sequence[float]
+    ) -> None:
+        """Groups with the same number of eigenvalues."""
+        for k, q in enumerate(orders):
+            low, high = bracket(eigenvalues, error, q)
+            self.low[groups, k], self.high[groups, k] = low, high
+            self.value[groups, k] = np.clip(hill(eigenvalues, q, zero_below=2 * error), low, high)
+        self.error[groups] = error
+        self.spectra.append((groups, eigenvalues))
+        for g in groups.tolist():
+            self.level[g], self.method[g] = "deterministic", "batched"
+
+    def result(
+        self, labels: Sequence[Hashable], orders: list[float], several: bool, kernel: str
+    ) -> GroupScores:
+        return GroupScores(labels, orders, several, self, kernel)
+
+
+class GroupScores(Sequence):
+    """Scores of groups, in columns; a `Score` is built when one is asked for.
+
+    ``groups[label]`` finds a group by label and ``groups.at(i)`` by position; iterating gives the scores in order of
+    the first appearance of the labels. With several orders each group has a `Profile` in place of a `Score`.
+
+    Attributes
+    ----------
+    labels : list
+        The labels.
+    scores : ndarray, shape (groups,) or (groups, orders)
+        The scores; NaN for an empty group.
+    low, high : ndarray
+        Their bounds, of the same shape.
+    sizes : ndarray
+        Items in each group.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> groups = vm.score_groups({"x": ["a", "b"], "y": ["a", "a"], "z": []}, kernel="match")
+    >>> groups.scores
+    array([ 2.,  1., nan])
+    >>> groups.at(2).level
+    'none'
+    >>> [round(score, 3) for score in groups]
+    [2.0, 1.0, nan]
+    """
+
+    def __init__(
+        self, labels: Sequence[Hashable], orders: list[float], several: bool, columns: _Collected, kernel: str
+    ):
+        self.labels = list(labels)
+        self.q = np.array(orders) if several else orders[0]
+        self.sizes = columns.sizes
+        self._orders, self._several, self._columns, self._kernel = orders, several, columns, kernel
+        for column in (columns.value, columns.low, columns.high, columns.sizes):
+            column.flags.writeable = False
+
+    def _shaped(self, column: np.ndarray) -> np.ndarray:
+        return column if self._several else column[:, 0]
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores, one a group (and an order)."""
+        return self._shaped(self._columns.value)
+
+    @property
+    def low(self) -> np.ndarray:
+        """Lower bounds."""
+        return self._shaped(self._columns.low)
+
+    @property
+    def high(self) -> np.ndarray:
+        """Upper bounds."""
+        return self._shaped(self._columns.high)
+
+    @property
+    def levels(self) -> list[Level]:
+        """What may be claimed of the bounds of each group."""
+        return list(self._columns.level)
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    @cached_property
+    def _spectra(self) -> dict[int, tuple[int, int]]:
+        return {
+            g: (b, i)
+            for b, (groups, _) in enumerate(self._columns.spectra)
+            for i, g in enumerate(groups.tolist())
+        }
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, label: Any) -> Any:
+        if label not in self._places:
+            raise unknown("group", label, self.labels)
+        return self.at(self._places[label])
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._places
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.at(i) for i in range(len(self)))
+
+    def at(self, position: int) -> Any:
+        """The Score (or Profile, with several orders) of the group at this position."""
+        i = range(len(self))[position]
+        columns = self._columns
+        if columns.level[i] == "none":
+            scores = [Score.empty(q) for q in self._orders]
+        else:
+            batch, place = self._spectra[i]
+            spectrum = Spectrum(columns.spectra[batch][1][place], float(columns.error[i]), columns.level[i])
+            scores = [
+                Score(
+                    columns.value[i, k],
+                    bounds=(float(columns.low[i, k]), float(columns.high[i, k])),
+                    level=columns.level[i],
+                    q=q,
+                    n=int(self.sizes[i]),
+                    method=columns.method[i],
+                    spectrum=spectrum,
+                    diagnostics={"kernel": self._kernel, "group": self.labels[i]},
+                )
+                for k, q in enumerate(self._orders)
+            ]
+        return Profile(scores) if self._several else scores[0]
+
+    def __repr__(self) -> str:
+        order = ", ".join(order_name(q) for q in self._orders)
+        first = self._columns.value[:, 0]
+        finite = first[np.isfinite(first)]
+        if len(self) <= 6 or not len(finite):
+            pairs = zip(self.labels[:6], first.tolist(), strict=False)
+            shown = ", ".join(f"{label} {number(value)}" for label, value in pairs)
+        else:
+            shown = f"{number(finite.min())} to {number(finite.max())}, mean {number(finite.mean())}"
+        return f"GroupScores({len(self)} groups, q={order}: {shown})"
+
+    def _long(self) -> dict[str, list[Any]]:
+        columns = self._columns
+        k = len(self._orders)
+        return {
+            "group": [label for label in self.labels for _ in range(k)],
+            "n": np.repeat(self.sizes, k).tolist(),
+            "q": self._orders * len(self),
+            "score": columns.value.ravel().tolist(),
+            "low": columns.low.ravel().tolist(),
+            "high": columns.high.ravel().tolist(),
+            "level": [level for level in columns.level for _ in range(k)],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, one entry a group and order, ready for JSON (a missing number is None)."""
+        columns = self._long()
+        for name in ("score", "low", "high"):
+            columns[name] = [none_if_nan(value) for value in columns[name]]
+        columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
+        names = list(columns)
+        return {
+            "kernel": self._kernel,
+            "groups": [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one row a group and order."""
+        return data_frame(self._long())
+
+    def _repr_html_(self) -> str:
+        columns = self._long()
+        rows = [
+            (label, n, order_name(q), number(value), f"{low:.9g} … {high:.9g}")
+            for label, n, q, value, low, high, _ in zip(*columns.values(), strict=True)
+        ]
+        more = [(f"… {len(rows) - 50} more", "", "", "", "")] if len(rows) > 50 else []
+        return html_table(rows[:50] + more, ("group", "n", "q", "score", "bounds"))
+
+    def mean(self, by: Any = None, unit: Any = None) -> GroupMeans:
+        """Means over groups, with standard errors and, where units are shared, paired differences.
+
+        Parameters
+        ----------
+        by : list, mapping or callable, optional
+            What to average within, such as the model behind each group: one entry a group, a mapping from the
+            group's label, or a function of it. Without it there is one mean over all groups.
+        unit : list, mapping or callable, optional
+            What is shared between them, such as the prompt. Two means are then compared on the units they share.
+            Several groups of one unit are averaged first.
+
+        Returns
+        -------
+        GroupMeans
+            Empty groups are left out and counted.
+
+        Examples
+        --------
+        >>> import vendimeter as vm
+        >>> answers = {("A", 1): ["x", "y"], ("B", 1): ["x", "x"], ("A", 2): ["x", "y"], ("B", 2): ["u", "v"]}
+        >>> groups = vm.score_groups(answers, kernel="match")
+        >>> groups.mean(by=lambda label: label[0], unit=lambda label: label[1])
+        GroupMeans(A 2 ± 0 (2), B 1.5 ± 0.5 (2); A − B 0.5 ± 0.5 (2 pairs))
+        """
+        if self._several:
+            raise InputError(
+                f"these groups have {len(self._orders)} orders; a mean needs one: score them with a single q."
+            )
+        return _means(self.scores, self._named(by, "by"), self._named(unit, "unit"))
+
+    def _named(self, given: Any, what: str) -> list[Hashable]:
+        if given is None:
+            return list(range(len(self))) if what == "unit" else ["all"] * len(self)
+        if callable(given):
+            return [given(label) for label in self.labels]
+        if isinstance(given, Mapping):
+            missing = [label for label in self.labels if label not in given]
+            if missing:
+                raise InputError(
+                    f"{what} has no entry for group {missing[0]!r}; expected one for each of {len(self)} "
+                    "groups."
+                )
+            return [given[label] for label in self.labels]
+        names = given.tolist() if isinstance(given, np.ndarray) else list(given)
+        if len(names) != len(self):
+            raise InputError(
+                f"{what} has {len(names)} entries and there are {len(self)} groups; expected one a group."
+            )
+        return names
+
+
+class Mean(NamedTuple):
+    """A mean over units."""
+
+    label: Any
+    mean: float
+    standard_error: float
+    units: int
+
+
+class Difference(NamedTuple):
+    """The mean of first − second over the units that both have."""
+
+    first: Any
+    second: Any
+    mean: float
+    standard_error: float
+    units: int
+
+
+@dataclass(frozen=True)
+class GroupMeans(Sequence):
+    """Means of scores with their standard errors, and paired differences; ``means[label]`` finds one.
+
+    The standard error is that of the mean over units (the sample standard deviation over √units); it is NaN for a
+    single unit.
+
+    Attributes
+    ----------
+    means : list of Mean
+        label, mean, standard_error, units.
+    differences : list of Difference
+        first, second, mean, standard_error, units; for every pair that shares a unit.
+    left_out : int
+        How many groups were empty.
+    """
+
+    means: list[Mean]
+    differences: list[Difference]
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __iter__(self) -> Iterator[Mean]:
+        return iter(self.means)
+
+    def __getitem__(self, label: Any) -> Any:
+        for mean in self.means:
+            if mean.label == label:
+                return mean
+        raise unknown("mean", label, [mean.label for mean in self.means])
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{m.label} {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means[:6]
+        )
+        pairs = ", ".join(
+            f"{d.first} − {d.second} {d.mean:.4g} ± {d.standard_error:.2g} ({d.units} pairs)"
+            for d in self.differences[:6]
+        )
+        return f"GroupMeans({means}{'; ' if pairs else ''}{pairs})"
+
+    def _repr_html_(self) -> str:
+        rows = [(m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means]
+        rows += [
+            (f"{d.first} − {d.second}", f"{d.mean:.5g}", f"{d.standard_error:.2g}", d.units)
+            for d in self.differences
+        ]
+        return html_table(rows, ("", "mean", "standard error", "units"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (a missing number is None)."""
+
+        def plain(row: Any) -> dict[str, Any]:
+            return {k: none_if_nan(v) if isinstance(v, float) else v for k, v in row._asdict().items()}
+
+        return {
+            "means": [plain(mean) for mean in self.means],
+            "differences": [plain(pair) for pair in self.differences],
+            "left_out": self.left_out,
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one row a mean."""
+        return data_frame({name: [getattr(m, name) for m in self.means] for name in Mean._fields})
+
+
+def _means(scores: np.ndarray, labels: list[Hashable], units: list[Hashable]) -> GroupMeans:
+    table: dict[Hashable, dict[Hashable, list[float]]] = {}
+    left_out = 0
+    for label, unit, value in zip(labels, units, scores.tolist(), strict=True):
+        cells = table.setdefault(label, {})
+        if math.isnan(value):
+            left_out += 1
+        else:
+            cells.setdefault(unit, []).append(value)
+    averaged = {
+        label: {unit: float(np.mean(v)) for unit, v in cells.items()} for label, cells in table.items()
+    }
+    means = [Mean(label, *_mean(list(cells.values()))) for label, cells in averaged.items()]
+    differences = []
+    for first, second in combinations(averaged, 2):
+        shared = [unit for unit in averaged[first] if unit in averaged[second]]
+        if shared:
+            gaps = [averaged[first][unit] - averaged[second][unit] for unit in shared]
+            differences.append(Difference(first, second, *_mean(gaps)))
+    return GroupMeans(means, differences, left_out)
+
+
+def _mean(values: list[float]) -> tuple[float, float, int]:
+    if not values:
+        return math.nan, math.nan, 0
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return float(np.mean(values)), error, len(values)

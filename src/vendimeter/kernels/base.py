@@ -1,0 +1,154 @@
+"""Kernels: parameters that turn samples into a Similarity. They hold no samples; + and * combine them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+from vendimeter.errors import InputError
+from vendimeter.similarity import Similarity, combine, multiply
+
+__all__ = ["Kernel", "Product", "Sum"]
+
+
+class Kernel(ABC):
+    """A similarity function k with k(a, a) = 1.
+
+    A new kernel is a frozen dataclass with a `name` and a method `build`. Kernels add up with coefficients that
+    sum to one and multiply: ``0.5*a + 0.5*b``, ``a*b``.
+    """
+
+    name: ClassVar[str] = ""
+
+    @abstractmethod
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """The similarities of these samples; parameters that come from data are fitted here, on all of them."""
+
+    def similarity(self, samples: Any, *, rng: int = 0) -> Similarity:
+        """The similarities of these samples; its `kernel` is this one with every parameter fitted and fixed."""
+        similarity = self.build(samples, rng)
+        if similarity.kernel is None:
+            similarity.kernel = self
+        return similarity
+
+    @property
+    def fitted(self) -> bool:
+        """Whether no parameter waits for data."""
+        return True
+
+    def __add__(self, other: Any) -> Sum:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(_terms(self) + _terms(other))
+
+    def __radd__(self, other: Any) -> Kernel:
+        return self if other == 0 else NotImplemented  # so that sum(kernels) works
+
+    def __mul__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            return _product(self, other)
+        if isinstance(other, Real) and not isinstance(other, bool):
+            if not 0 < float(other) < float("inf"):
+                raise InputError(f"a kernel was multiplied by {other}; expected a coefficient above 0.")
+            return Sum(tuple((float(other) * weight, kernel) for weight, kernel in _terms(self)))
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """A weighted mean of kernels; made by ``0.5*a + 0.5*b``.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import Match, On
+    >>> 0.5 * On("shape", Match()) + 0.5 * On("colour", Match())
+    0.5*On('shape', Match()) + 0.5*On('colour', Match())
+    """
+
+    terms: tuple[tuple[float, Kernel], ...]
+    name: ClassVar[str] = "sum"
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{weight:g}*{_bracketed(kernel)}" for weight, kernel in self.terms)
+
+    def _check(self) -> None:
+        total = sum(weight for weight, _ in self.terms)
+        if abs(total - 1) > 1e-9:
+            raise InputError(
+                f"the coefficients of {self!r} sum to {total:g}; expected 1, so that every item has "
+                "similarity 1 with "
+                f"itself. Multiply the sum by {1 / total:g}."
+            )
+
+    @property
+    def fitted(self) -> bool:
+        """Whether no part waits for data."""
+        return all(kernel.fitted for _, kernel in self.terms)
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """The weighted mean of the similarities of the parts."""
+        self._check()
+        weights = [weight for weight, _ in self.terms]
+        parts = [kernel.similarity(samples, rng=rng) for _, kernel in self.terms]
+        whole = combine(parts, [weight / sum(weights) for weight in weights])
+        whole.kernel = Sum(tuple((weight, part.kernel) for weight, part in zip(weights, parts, strict=True)))
+        return whole
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """A product of kernels; made by ``a*b``: items are similar when they are so under each.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import Match, On
+    >>> On("shape", Match()) * On("colour", Match())
+    On('shape', Match())*On('colour', Match())
+    """
+
+    factors: tuple[Kernel, ...]
+    name: ClassVar[str] = "product"
+
+    def __repr__(self) -> str:
+        return "*".join(_bracketed(kernel) for kernel in self.factors)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether no factor waits for data."""
+        return all(kernel.fitted for kernel in self.factors)
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """The product of the similarities of the factors."""
+        parts = [kernel.similarity(samples, rng=rng) for kernel in self.factors]
+        whole = multiply(parts)
+        whole.kernel = Product(tuple(part.kernel for part in parts))
+        return whole
+
+
+def _terms(kernel: Kernel) -> tuple[tuple[float, Kernel], ...]:
+    return kernel.terms if isinstance(kernel, Sum) else ((1.0, kernel),)
+
+
+def _factors(kernel: Kernel) -> tuple[Kernel, ...]:
+    return kernel.factors if isinstance(kernel, Product) else (kernel,)
+
+
+def _product(left: Kernel, right: Kernel) -> Kernel:
+    """Multiply; a coefficient in front of a single factor moves to the front of the product."""
+    weight = 1.0
+    factors: tuple[Kernel, ...] = ()
+    for kernel in (left, right):
+        if isinstance(kernel, Sum) and len(kernel.terms) == 1:
+            weight *= kernel.terms[0][0]
+            kernel = kernel.terms[0][1]
+        factors += _factors(kernel)
+    product = Product(factors)
+    return product if weight == 1 else Sum(((weight, product),))
+
+
+def _bracketed(kernel: Kernel) -> str:
+    return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)

@@ -1,0 +1,358 @@
+"""Kernels of vectors: cosine, RBF, Laplacian, polynomial, and the product kernel of class probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from vendimeter._arrays import as_rows, blocks, is_sparse
+from vendimeter.errors import InputError
+from vendimeter.kernels.base import Kernel
+from vendimeter.similarity import Features, Pairwise, Similarity, multiply
+from vendimeter.spectrum import UNIT
+
+__all__ = ["RBF", "Cosine", "Laplacian", "Polynomial", "ProbabilityProduct"]
+
+MEDIAN_ITEMS = 2000  # the median heuristic looks at all pairs of at most this many distinct items
+DIRECT_WIDTH = (
+    32  # up to this many columns, differences are taken directly: as fast, and without cancellation
+)
+
+
+def _not_finite(row: np.ndarray, position: int) -> InputError:
+    value = row[~np.isfinite(row)][0]
+    return InputError(f"item {position} holds the value {value}; expected finite numbers. Remove or fill it.")
+
+
+def _values(rows: Any, i: int) -> np.ndarray:
+    return rows.data[rows.indptr[i] : rows.indptr[i + 1]] if is_sparse(rows) else rows[i]
+
+
+def unit_rows(rows: Any, positions: np.ndarray) -> Any:
+    """Divide each row by its norm, in place; a zero or non-finite row is an error that names it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_sparse(rows):
+            squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1])
+            squares[np.diff(rows.indptr) == 0] = 0.0
+        else:
+            squares = np.einsum("ij,ij->i", rows, rows)
+    # Far outside this range the squares have over- or underflowed: such rows are first divided by their largest entry.
+    odd = np.flatnonzero(~((squares > 1e-250) & (squares < 1e250)))
+    for i in odd.tolist():
+        values = _values(rows, i)
+        if not np.isfinite(values).all():
+            raise _not_finite(values, int(positions[i]))
+        largest = np.abs(values).max(initial=0.0)
+        if largest == 0:
+            raise InputError(
+                f"item {positions[i]} is all zeros, and the cosine similarity of a zero vector is undefined. "
+                "Remove it, or use another kernel."
+            )
+        values /= largest
+        squares[i] = values @ values
+    scale = 1 / np.sqrt(squares)
+    if is_sparse(rows):
+        rows.data *= np.repeat(scale, np.diff(rows.indptr))
+    else:
+        rows *= scale[:, None]
+    return rows
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """Cosine similarity of vectors: k(a, b) = a·b / (‖a‖ ‖b‖).
+
+    The rows are used where they lie, dense or sparse; they are normalised block by block.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score([[1, 0], [2, 0], [0, 3]], vm.kernels.Cosine()), 4)
+    1.8899
+    """
+
+    name: ClassVar[str] = "cosine"
+
+    def build(self, samples: Any, rng: int) -> Features:
+        """Features: the rows, normalised."""
+        rows = as_rows(samples, kernel="the cosine kernel")
+        if rows.shape[1] == 1:
+            raise InputError(
+                "samples has a single column, and the cosine similarity of two numbers is only ever 1 or "
+                f"−1. For {rows.shape[0]} "
+                "numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); for vectors expected at "
+                "least two columns."
+            )
+        return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT)
+
+
+@dataclass(frozen=True)
+class ProbabilityProduct(Kernel):
+    """Product kernel of class probabilities: k(p, p′) = Σ_c √(p_c p′_c), the Bhattacharyya coefficient.
+
+    Rows are probabilities over classes, as a classifier gives them. A row whose sum is 1 up to rounding is divided by
+    its sum; any other is an error.
+
+    References
+    ----------
+    Jebara, Kondor, Howard: Probability product kernels, JMLR 2004, with ρ = 1/2.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score([[1, 0], [0, 1], [0.5, 0.5]], vm.kernels.ProbabilityProduct()), 4)
+    1.8899
+    """
+
+    name: ClassVar[str] = "probability-product"
+
+    def build(self, samples: Any, rng: int) -> Features:
+        """Features: the square roots of the probabilities."""
+        rows = as_rows(samples, kernel="the probability-product kernel")
+        single = rows.dtype.kind == "f" and rows.dtype.itemsize < 8
+        tolerance = rows.shape[1] * float(np.finfo(rows.dtype).eps) if single else 0.0
+        return Features(rows, _Roots(max(tolerance, 1e-6)), rounding=(rows.shape[1] / 2 + 4) * UNIT)
+
+
+@dataclass(frozen=True)
+class _Roots:
+    """Rows of probabilities → their square roots, each row summing to 1 first."""
+
+    tolerance: float
+
+    def __call__(self, rows: Any, positions: np.ndarray) -> Any:
+        values = rows.data if is_sparse(rows) else rows
+        bad = ~np.isfinite(values) | (values < 0)
+        if bad.any():
+            row = (
+                np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[bad][0]
+                if is_sparse(rows)
+                else np.argwhere(bad)[0][0]
+            )
+            value = float(values[bad][0])
+            raise InputError(
+                f"item {positions[row]} holds the probability {value:.6g}; expected numbers from 0 to 1. "
+                + ("Pass probabilities, not logits." if math.isfinite(value) else "Remove or fill it.")
+            )
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        off = np.abs(sums - 1)
+        if off.max() > self.tolerance:
+            worst = int(off.argmax())
+            raise InputError(
+                f"the probabilities of item {positions[worst]} sum to {sums[worst]:.6g}; expected 1 in each "
+                "row. "
+                "Pass the probabilities of all classes, divided by their sum."
+            )
+        if is_sparse(rows):
+            rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))
+            return rows
+        rows /= sums[:, None]
+        return np.sqrt(rows, out=rows)
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """Normalised polynomial kernel: k(a, b) = ((a·b + c) / √((a·a + c)(b·b + c)))^degree.
+
+    Parameters
+    ----------
+    degree : int
+        A whole number from 1 up.
+    offset : float
+        The constant c ≥ 0.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score([[1, 0], [1, 1], [0, 1]], vm.kernels.Polynomial(2, offset=0)), 4)
+    2.4947
+    """
+
+    degree: int = 3
+    offset: float = 1.0
+    name: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        if self.degree != int(self.degree) or self.degree < 1:
+            raise InputError(f"degree={self.degree!r}; expected a whole number from 1 up.")
+        if not 0 <= self.offset < math.inf:
+            raise InputError(f"offset={self.offset!r}; expected a finite number from 0 up.")
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """Features where they are no wider than the matrix, blocks otherwise."""
+        rows = as_rows(samples, kernel="the polynomial kernel")
+        width = rows.shape[1] + (self.offset > 0)
+        base = Features(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
+        return multiply([base] * int(self.degree))
+
+    def _prepare(self, rows: Any, positions: np.ndarray) -> Any:
+        if self.offset > 0:
+            column = np.full((rows.shape[0], 1), math.sqrt(self.offset))
+            if is_sparse(rows):
+                from scipy import sparse
+
+                rows = sparse.csr_array(sparse.hstack([rows, sparse.csr_array(column)], format="csr"))
+            else:
+                rows = np.hstack([rows, column])
+        return unit_rows(rows, positions)
+
+
+# ------------------------------------------------------------------------------------------- kernels of distances
+
+
+def _check_scale(scale: float | str | None, name: str) -> None:
+    if scale is None or scale == "median":
+        return
+    if (
+        isinstance(scale, bool)
+        or not isinstance(scale, int | float | np.floating | np.integer)
+        or not 0 < scale < math.inf
+    ):
+        raise InputError(f"{name}={scale!r}; expected a number above 0, or 'median' for the median distance.")
+
+
+def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"], rng: int) -> float:
+    """The median distance between distinct items; copies of an item do not count, as they do not for the score."""
+    from scipy.spatial.distance import pdist
+
+    if len(rows) > MEDIAN_ITEMS:
+        chosen = np.sort(np.random.default_rng(rng).choice(len(rows), MEDIAN_ITEMS, replace=False))
+        rows = rows[chosen]
+    distinct = np.unique(np.asarray(rows, dtype=np.float64), axis=0)
+    if len(distinct) < 2:
+        return 1.0  # all items are the same: any scale gives the score 1
+    return float(np.median(pdist(distinct, metric)))
+
+
+class _Radial(Kernel):
+    """What the RBF and the Laplacian kernel share: rows, a scale, and a function of the distance."""
+
+    metric: ClassVar[Literal["euclidean", "cityblock"]]
+
+    def _rows(self, samples: Any) -> np.ndarray:
+        rows = as_rows(samples, kernel=f"the {self.name} kernel", scalars=True, dense=True)
+        for part in blocks(len(rows), rows.shape[1]):
+            bad = ~np.isfinite(rows[part]).all(axis=1)
+            if bad.any():
+                i = int(np.flatnonzero(bad)[0]) + part.start
+                raise _not_finite(np.asarray(rows[i], dtype=np.float64), i)
+        return rows
+
+
+def _row_keys(rows: np.ndarray) -> Callable[[np.ndarray], list[Hashable]]:
+    return lambda index: [row.tobytes() for row in np.ascontiguousarray(rows[index])]
+
+
+@dataclass(frozen=True)
+class RBF(_Radial):
+    """Gaussian kernel: k(a, b) = exp(−‖a − b‖² / 2σ²).
+
+    Parameters
+    ----------
+    sigma : float or "median"
+        The bandwidth σ. ``"median"``, the default, takes the median distance between distinct items (of 2,000 drawn
+        with `rng` when there are more); it is fitted once on all items and reported in the diagnostics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> round(vm.score(np.array([0.0, 0.0, 100.0]), vm.kernels.RBF(10.0)), 4)
+    1.8899
+    """
+
+    sigma: float | Literal["median"] = "median"
+    name: ClassVar[str] = "rbf"
+    metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
+
+    def __post_init__(self) -> None:
+        _check_scale(self.sigma, "sigma")
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the sigma is a number."""
+        return self.sigma != "median"
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks: by differences for narrow rows, by matrix products of centred rows for wide ones."""
+        if self.sigma == "median":
+            fitted = replace(self, sigma=_median_distance(self._rows(samples), self.metric, rng))
+            return fitted.similarity(samples)  # type: ignore[return-value]
+        rows = self._rows(samples)
+        sigma, width = float(self.sigma), rows.shape[1]
+        if width <= DIRECT_WIDTH:
+            from scipy.spatial.distance import cdist
+
+            def direct(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+                squares = cdist(np.asarray(rows[i], float), np.asarray(rows[j], float), "sqeuclidean")
+                return np.exp(squares / (-2 * sigma**2), out=squares)
+
+            # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
+            return Pairwise(len(rows), direct, rounding=(width + 6) * UNIT, keys=_row_keys(rows))
+
+        centre = sum(rows[part].sum(axis=0, dtype=np.float64) for part in blocks(*rows.shape)) / len(rows)
+        radius = max(
+            float(np.einsum("ij,ij->i", x, x).max())
+            for x in (rows[part] - centre for part in blocks(*rows.shape))
+        )
+
+        def product(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            a, b = rows[i] - centre, rows[j] - centre
+            squares = a @ b.T
+            squares *= -2
+            squares += np.einsum("ij,ij->i", a, a)[:, None]
+            squares += np.einsum("ij,ij->i", b, b)
+            np.maximum(squares, 0, out=squares)
+            squares[np.equal.outer(i, j)] = 0.0
+            return np.exp(squares / (-2 * sigma**2), out=squares)
+
+        rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * sigma**2) + 4 * UNIT
+        return Pairwise(len(rows), product, rounding=min(rounding, 1.0), keys=_row_keys(rows))
+
+
+@dataclass(frozen=True)
+class Laplacian(_Radial):
+    """Laplacian kernel: k(a, b) = exp(−‖a − b‖₁ / scale), with the sum of absolute differences.
+
+    Parameters
+    ----------
+    scale : float or "median"
+        The distance over which similarity falls to 1/e; ``"median"``, the default, as for `RBF`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score([0, 0, 10, 10, 20, 20], vm.kernels.Laplacian(1.0)), 6)
+    3.0
+    """
+
+    scale: float | Literal["median"] = "median"
+    name: ClassVar[str] = "laplacian"
+    metric: ClassVar[Literal["euclidean", "cityblock"]] = "cityblock"
+
+    def __post_init__(self) -> None:
+        _check_scale(self.scale, "scale")
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the scale is a number."""
+        return self.scale != "median"
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of exponentials of L1 distances."""
+        if self.scale == "median":
+            fitted = replace(self, scale=_median_distance(self._rows(samples), self.metric, rng))
+            return fitted.similarity(samples)  # type: ignore[return-value]
+        from scipy.spatial.distance import cdist
+
+        rows, scale = self._rows(samples), float(self.scale)
+
+        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            distances = cdist(np.asarray(rows[i], float), np.asarray(rows[j], float), "cityblock")
+            return np.exp(distances / -scale, out=distances)
+
+        return Pairwise(len(rows), block, rounding=(rows.shape[1] + 6) * UNIT, keys=_row_keys(rows))

@@ -1,0 +1,240 @@
+"""What a user gets back: a Score, and a Profile of several orders."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from vendimeter._optional import require
+from vendimeter._suggest import unknown
+from vendimeter.spectrum import Level, MomentSpectrum, Spectrum, parse_order
+
+__all__ = ["Profile", "Score", "data_frame", "html_table", "order_name"]
+
+
+def order_name(q: float) -> str:
+    """The order as text: 1, 0.5, inf."""
+    return f"{q:g}"
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas frame of the columns; pandas is optional."""
+    return require("pandas", extra="frames", purpose="to_frame()").DataFrame(dict(columns))
+
+
+def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()) -> str:
+    """A small HTML table; every cell is escaped, because names and kernels hold user text."""
+
+    def line(cells: tuple[object, ...], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    top = f"<thead>{line(head, 'th')}</thead>" if head else ""
+    return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def number(value: float) -> str:
+    """A score for people: six significant digits."""
+    return f"{value:.6g}"
+
+
+class Score(float):
+    """A Vendi Score: a float that knows how it came about.
+
+    Arithmetic on it gives plain floats. `bounds` and `level` concern the computation only, the score of *these*
+    items; they say nothing of the error of sampling the items from somewhere.
+
+    Attributes
+    ----------
+    bounds : tuple of float
+        (low, high), containing the exact score as far as `level` claims.
+    level : str
+        "deterministic", "probabilistic", "estimated" or "none".
+    q : float
+        The order.
+    n : int
+        How many items: the number of samples, or the sum of the counts.
+    method : str
+        The solver that was used.
+    spectrum : Spectrum or MomentSpectrum or None
+        What is known of the eigenvalues.
+    diagnostics : mapping
+        The kernel with its fitted parameters, why the method was chosen, what was mended, thresholds.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> score = vm.score([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]], kernel="precomputed")
+    >>> print(f"{score:.4f}")
+    2.1573
+    >>> score.bounds[0] <= score <= score.bounds[1], score.level
+    (True, 'deterministic')
+    >>> type(score + 1)
+    <class 'float'>
+    """
+
+    __slots__ = ("bounds", "diagnostics", "level", "method", "n", "q", "spectrum")
+
+    bounds: tuple[float, float]
+    level: Level
+    q: float
+    n: int
+    method: str
+    spectrum: Spectrum | MomentSpectrum | None
+    diagnostics: Mapping[str, Any]
+
+    def __new__(
+        cls,
+        value: float,
+        *,
+        bounds: tuple[float, float],
+        level: Level,
+        q: float,
+        n: int,
+        method: str,
+        spectrum: Spectrum | MomentSpectrum | None = None,
+        diagnostics: Mapping[str, Any] | None = None,
+    ) -> Score:
+        """Build a score; users get theirs from `vendimeter.score`."""
+        self = super().__new__(cls, value)
+        fields = {"bounds": bounds, "level": level, "q": q, "n": n, "method": method, "spectrum": spectrum}
+        for name, field in fields.items():
+            object.__setattr__(self, name, field)
+        object.__setattr__(self, "diagnostics", MappingProxyType(dict(diagnostics or {})))
+        return self
+
+    @classmethod
+    def empty(cls, q: float) -> Score:
+        """The score of an empty group: not a number, and no claim."""
+        nan = math.nan
+        return cls(nan, bounds=(nan, nan), level="none", q=q, n=0, method="empty")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Score cannot be changed (tried to set {name!r})")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {name: getattr(self, name) for name in self.__slots__}
+        state["diagnostics"] = dict(state["diagnostics"])
+        return _rebuild, (float(self), state)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the bounds."""
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+    def __repr__(self) -> str:
+        return (
+            f"Score({number(self)} ± {self.half_width:.1g}, q={order_name(self.q)}, n={self.n}, "
+            f"method={self.method!r}, level={self.level!r})"
+        )
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = [
+            ("Vendi Score" if self.q == 1 else f"Vendi Score of order {order_name(self.q)}", number(self)),
+            ("bounds", f"{self.bounds[0]:.12g} … {self.bounds[1]:.12g} ({self.level})"),
+            ("items", self.n),
+            ("method", self.method),
+        ]
+        return html_table(rows + [(key, value) for key, value in self.diagnostics.items()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the eigenvalues, as plain values ready for JSON (a missing number is None)."""
+        return {
+            "score": none_if_nan(self),
+            "low": none_if_nan(self.bounds[0]),
+            "high": none_if_nan(self.bounds[1]),
+            "level": self.level,
+            "q": "inf" if math.isinf(self.q) else self.q,
+            "n": self.n,
+            "method": self.method,
+            "diagnostics": dict(self.diagnostics),
+        }
+
+
+def none_if_nan(value: float) -> float | None:
+    """A plain float, or None where it is not a number, which JSON cannot write."""
+    return None if math.isnan(value) else float(value)
+
+
+def _rebuild(value: float, state: dict[str, Any]) -> Score:
+    return Score(value, **state)
+
+
+class Profile(Mapping[float, Score]):
+    """Scores of several orders from one spectrum: how the answer depends on the weight of rare against common.
+
+    A mapping from the order to its `Score`; `profile["inf"]` works too. Iterating gives the orders.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> profile = vm.profile(np.eye(4), vm.kernels.Precomputed(), q=[0, 1, "inf"])
+    >>> profile.scores
+    array([4., 4., 4.])
+    >>> profile["inf"].q
+    inf
+    """
+
+    def __init__(self, scores: list[Score]):
+        self._scores = {score.q: score for score in scores}
+
+    def __getitem__(self, q: float | str) -> Score:
+        order = parse_order(q)
+        if order not in self._scores:
+            raise unknown("order in this profile", q, map(order_name, self._scores))
+        return self._scores[order]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    @property
+    def q(self) -> np.ndarray:
+        """The orders."""
+        return np.array(list(self._scores))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores, one an order."""
+        return np.array([float(score) for score in self._scores.values()])
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{order_name(q)}: {number(score)}" for q, score in self._scores.items())
+        first = next(iter(self._scores.values()))
+        return f"Profile({{{pairs}}}, n={first.n}, method={first.method!r}, level={first.level!r})"
+
+    def _columns(self) -> dict[str, list[Any]]:
+        scores = list(self._scores.values())
+        return {
+            "q": [score.q for score in scores],
+            "score": [float(score) for score in scores],
+            "low": [score.bounds[0] for score in scores],
+            "high": [score.bounds[1] for score in scores],
+            "level": [score.level for score in scores],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (order_name(q), number(score), f"{score.bounds[0]:.12g} … {score.bounds[1]:.12g}", score.level)
+            for q, score in self._scores.items()
+        ]
+        return html_table(rows, ("q", "score", "bounds", "level"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, one entry an order, ready for JSON."""
+        return {"profile": [score.to_dict() for score in self._scores.values()]}
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one row an order."""
+        return data_frame(self._columns())

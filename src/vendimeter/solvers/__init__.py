@@ -1,0 +1,1 @@
+"""Solvers: a Similarity with weights → what is known of its eigenvalues."""

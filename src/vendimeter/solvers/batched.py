@@ -1,0 +1,100 @@
+"""Thousands of small groups at once: their similarity matrices stacked by size, one batched eigensolve a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES
+from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.solvers.dense import eigen_error, eigenvalues
+from vendimeter.spectrum import UNIT
+
+__all__ = ["SMALL", "Batch", "batches"]
+
+SMALL = 128  # groups up to this many items are stacked; larger ones are worth an eigensolve of their own
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Groups of one size, with the eigenvalues of each (not yet clipped at 0) and a bound on their error."""
+
+    groups: np.ndarray
+    eigenvalues: np.ndarray
+    error: np.ndarray
+    tolerance: float
+
+
+def batches(
+    similarity: Similarity, starts: np.ndarray, items: np.ndarray, weights: np.ndarray | None
+) -> Iterator[Batch]:
+    """The spectra of all groups of 1 to SMALL items, a batch at a time."""
+    sizes = np.diff(starts)
+    width = similarity.width if isinstance(similarity, Features) and not similarity.sparse else 0
+    for size in np.unique(sizes[(sizes > 0) & (sizes <= SMALL)]):
+        groups = np.flatnonzero(sizes == size)
+        step = max(1, 4 * BLOCK_BYTES // (8 * int(size) * (int(size) + width)))
+        for first in range(0, len(groups), step):
+            chosen = groups[first : first + step]
+            entries = starts[chosen][:, None] + np.arange(size)
+            members = items[entries]
+            roots = (
+                np.sqrt(weights[entries])
+                if weights is not None
+                else np.full(members.shape, 1 / np.sqrt(size))
+            )
+            matrices, error, tolerance = _stack(similarity, members, roots)
+            values = eigenvalues(matrices)
+            bound = error + eigen_error(matrices.shape[-1], np.abs(values[:, 0]))
+            yield Batch(chosen, values, np.asarray(bound), tolerance)
+
+
+def _stack(similarity: Similarity, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The matrices ρ of the groups, a bound on their error, and how negative an eigenvalue may be."""
+    count, size = members.shape
+    if isinstance(similarity, Features):
+        if similarity.sparse:
+            return (*_sparse_stack(similarity, members, roots), 0.0)
+        rows = similarity.rows(members.ravel()).reshape(count, size, -1)
+        rows *= roots[:, :, None]
+        turned = rows.transpose(0, 2, 1)
+        terms = max(size, similarity.width)
+        error = 2 * similarity.rounding + (terms + 8) * UNIT
+        return (turned @ rows if similarity.width < size else rows @ turned), error, 0.0
+    error, tolerance = similarity.rounding, 0.0
+    if isinstance(similarity, Matrix) and not similarity.sparse:
+        stack = similarity.data[members[:, :, None], members[:, None, :]].astype(np.float64)
+        tolerance = similarity.tolerance
+    else:
+        stack = np.empty((count, size, size))
+        for place, group in zip(stack, members, strict=True):
+            place[:] = similarity.block(group, group)
+            if not similarity.trusted and not isinstance(similarity, Matrix):
+                checked = Matrix(place, policy=similarity.policy, what="k").checked()
+                place[:] = checked.data
+                error, tolerance = max(error, similarity.rounding + checked.rounding), checked.tolerance
+        if isinstance(similarity, Matrix):
+            tolerance = similarity.tolerance
+    stack *= roots[:, :, None]
+    stack *= roots[:, None, :]
+    return stack, error + 4 * UNIT, tolerance
+
+
+def _sparse_stack(features: Features, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float]:
+    """All groups in one sparse product: each group has its own copies of the columns, so that they do not mix."""
+    from scipy import sparse
+
+    count, size = members.shape
+    rows = features.rows(members.ravel())
+    per_row = np.diff(rows.indptr)
+    rows.data *= np.repeat(roots.ravel(), per_row)
+    group = np.repeat(np.arange(count), size)
+    private = np.repeat(group, per_row).astype(np.int64) * features.width + rows.indices
+    names, column = np.unique(private, return_inverse=True)
+    own = sparse.csr_array((rows.data, column, rows.indptr), shape=(count * size, len(names)))
+    product = (own @ own.T).tocoo()
+    stack = np.zeros((count, size, size))
+    stack[group[product.row], product.row % size, product.col % size] = product.data
+    return stack, 2 * features.rounding + (int(per_row.max()) + 8) * UNIT

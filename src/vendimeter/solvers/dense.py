@@ -1,0 +1,110 @@
+"""Eigenvalues and moments of a dense symmetric matrix, with the bound of what rounding does to them.
+
+LAPACK's eigenvalues are those of a matrix within a modest multiple of n·u·λ_max of the given one (u the unit
+roundoff); the multiple `EIGEN` was set from measurements against 40-digit arithmetic, where the error stayed ten
+times smaller and less. The certificates of `largest` and `semidefinite` rest on the backward error bound of the
+Cholesky factorisation (Higham, Accuracy and Stability of Numerical Algorithms, theorem 10.3).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vendimeter.spectrum import UNIT
+
+__all__ = ["eigen_error", "eigenvalues", "largest", "power_norm", "semidefinite"]
+
+EIGEN = 10.0
+SHORTCUT_ABOVE = 512  # below this an eigensolve is so quick that no shortcut is worth it
+SHORTCUT_POWER = 6  # integer orders up to this take at most two matrix products
+
+
+def eigen_error(size: int | np.ndarray, largest: float | np.ndarray) -> float | np.ndarray:
+    """Bound on the Euclidean distance between computed and true eigenvalues of a size×size matrix."""
+    return EIGEN * (size + 4) * UNIT * largest
+
+
+def eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    """Eigenvalues from large to small of (a stack of) symmetric matrices; a large matrix is overwritten."""
+    if matrix.ndim == 2 and len(matrix) >= SHORTCUT_ABOVE:
+        from scipy.linalg import eigvalsh
+
+        # The transpose of a C-ordered symmetric matrix is itself in the order LAPACK works in: no copy.
+        return eigvalsh(matrix.T, overwrite_a=True, check_finite=False, driver="evd")[::-1]
+    return np.linalg.eigvalsh(matrix)[..., ::-1]
+
+
+def semidefinite(matrix: np.ndarray, tolerance: float) -> bool:
+    """Whether no eigenvalue of a matrix of trace 1 lies below −tolerance, certified by a Cholesky factorisation."""
+    slack = _cholesky_slack(len(matrix), 1.0 + len(matrix) * tolerance)
+    return slack < tolerance and _factors(matrix, 1.0, tolerance - slack)
+
+
+def power_norm(matrix: np.ndarray, q: int) -> tuple[float, float]:
+    """‖λ‖_q of a positive semidefinite matrix, q = 2 … 6, from the trace of a power, and its rounding."""
+    size = len(matrix)
+    frobenius = math.sqrt(_dot(matrix, matrix))
+    if q == 2:
+        return frobenius, (size + 16) * UNIT * frobenius
+    square = matrix @ matrix
+    if q == 3:
+        left, right = square, matrix
+    elif q == 4:
+        left, right = square, square
+    else:
+        left, right = square @ matrix, square if q == 5 else None
+        right = left if right is None else right
+    trace = _dot(left, right)
+    error = 4 * q * (size + 16) * UNIT * frobenius**q
+    norm = max(trace, 0.0) ** (1 / q)
+    return norm, error / (q * max(trace - error, np.finfo(float).tiny) ** ((q - 1) / q))
+
+
+def largest(matrix: np.ndarray, rng: int = 0) -> tuple[float, float] | None:
+    """The largest eigenvalue of a positive semidefinite matrix and a bound on its error, or None if not certified.
+
+    Lanczos finds a Ritz value θ, which is never above λ_max; that nothing lies above θ + δ is certified by factorising
+    (θ + δ)I − ρ.
+    """
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    start = np.random.default_rng(rng).standard_normal(len(matrix))
+    try:
+        _, vectors = eigsh(matrix, k=1, which="LA", v0=start, tol=1e-10)  # type: ignore[arg-type]
+    except ArpackError:
+        return None
+    vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
+    image = matrix @ vector
+    ritz = float(vector @ image)
+    residual = float(np.linalg.norm(image - ritz * vector))
+    size = len(matrix)
+    slack = _cholesky_slack(size, size * ritz * 1.01)
+    delta = max(2 * residual, 1e-12 * ritz) + slack
+    if delta > 0.01 * ritz or not _factors(matrix, -1.0, ritz + delta - slack):
+        return None
+    return ritz, delta + (size + 16) * UNIT * ritz
+
+
+def _cholesky_slack(size: int, trace: float) -> float:
+    """A factorisation that succeeds is that of a matrix within this of the given one, whose trace is `trace`."""
+    return (size + 2) * UNIT * trace * 1.01
+
+
+def _factors(matrix: np.ndarray, sign: float, shift: float) -> bool:
+    """Whether sign·matrix + shift·I has a Cholesky factorisation."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    shifted = sign * matrix
+    shifted.flat[:: len(matrix) + 1] += shift
+    try:
+        cholesky(shifted.T, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """tr(a b) of symmetric matrices, summed row by row."""
+    return float(np.einsum("ij,ij->i", a, b).sum())
