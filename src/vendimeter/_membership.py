@@ -13,7 +13,7 @@ from vendimeter._arrays import is_frame_column, is_sparse, length, to_numpy
 from vendimeter._weights import check_sum, raw_weights
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["Membership", "join", "read"]
+__all__ = ["Membership", "join", "read", "split"]
 
 
 @dataclass(frozen=True)
@@ -127,24 +127,28 @@ def _weighted(
     )
 
 
-def join(groups: Any) -> tuple[Any, Sequence[Hashable], np.ndarray]:
-    """Groups given one by one → all items in one collection, the labels, and the number of items of each group."""
+def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
+    """Groups given one by one, as a mapping or a list → their labels and their items."""
     labels = list(groups) if isinstance(groups, Mapping) else list(range(len(groups)))
     parts = list(groups.values()) if isinstance(groups, Mapping) else list(groups)
     if not parts:
         raise EmptyError("there are no groups; expected at least one.")
     for label, part in zip(labels, parts, strict=True):
-        if isinstance(part, str | bytes) or (not hasattr(part, "__len__") and not is_sparse(part)):
+        if isinstance(part, str | bytes) or not (hasattr(part, "__len__") or is_sparse(part)):
             raise InputError(
                 f"group {label!r} is {part!r}; expected a collection of items. To group the items of one "
                 "collection pass by=labels."
             )
-    parts = [_tables.records(part) if _is_table_like(part) else part for part in parts]
+    return labels, [_tables.records(part) if _is_table_like(part) else part for part in parts]
+
+
+def join(parts: list[Any]) -> tuple[Any, np.ndarray]:
+    """The items of all groups in one collection, and the number of items of each."""
     sizes = np.array([length(part) for part in parts], dtype=np.int64)
     full = [part for part, size in zip(parts, sizes, strict=True) if size]
     if not full:
         raise EmptyError("every group is empty; expected at least one item.")
-    return _concatenate(full), labels, sizes
+    return _concatenate(full), sizes
 
 
 def _is_table_like(part: Any) -> bool:

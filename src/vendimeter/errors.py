@@ -3,6 +3,7 @@
     VendimeterError
     ├── InputError (ValueError)          samples, weights, labels or options that cannot be used
     │   ├── EmptyError                   nothing to measure
+    │   ├── UnknownNameError (KeyError)  no kernel, column, group or option of that name; the message lists them
     │   └── MatrixError                  the similarities do not form a similarity matrix
     │       ├── DiagonalError            an item is not 1-similar to itself
     │       ├── AsymmetryError           k(a, b) differs from k(b, a)
@@ -26,6 +27,7 @@ __all__ = [
     "MissingDependencyError",
     "TooLargeError",
     "UnansweredError",
+    "UnknownNameError",
     "VendimeterError",
 ]
 
@@ -40,6 +42,12 @@ class InputError(VendimeterError, ValueError):
 
 class EmptyError(InputError):
     """There is no item to measure; the diversity of nothing is undefined."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """There is no kernel, column, group, order or option of that name."""
+
+    __str__ = Exception.__str__  # a KeyError would put the message in quotes
 
 
 class MatrixError(InputError):

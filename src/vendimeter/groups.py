@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vendimeter import _tables
-from vendimeter._arrays import is_frame_column, is_sparse, is_table
-from vendimeter._membership import Membership, join, read
+from vendimeter._arrays import is_frame_column, is_sparse, is_table, length
+from vendimeter._membership import Membership, join, read, split
 from vendimeter._score import run, similarity_of
 from vendimeter._suggest import unknown
 from vendimeter.errors import InputError, MatrixError
@@ -53,7 +53,8 @@ def score_groups(
         As for `vendimeter.score`; parameters that come from data are fitted once on all items.
     by : list, array, or name of a column
         One label an item; or one set (or list) of labels an item, so that groups may overlap; or, for a table,
-        the name of the column with the labels. With `weights` or `counts` of shape (groups, n): the names of their rows.
+        the name of the column with the labels. With `weights` or `counts` of shape (groups, n): the names of
+        their rows.
     q : float, str or list of them
         The order or orders.
     weights, counts : array, optional
@@ -122,9 +123,12 @@ def _separate(
             "join them into one collection first."
         )
     chosen: Kernel = as_kernel(kernel)
-    if isinstance(chosen, Precomputed | FromDistances):
-        return _matrices(groups, chosen, orders, several, options)
-    samples, labels, sizes = join(groups)
+    labels, parts = split(groups)
+    # Large groups are scored where they lie, without a joint copy; matrices cannot be joined at all. But a kernel whose
+    # parameters come from data must see all items at once.
+    if isinstance(chosen, Precomputed | FromDistances) or (chosen.fitted and min(map(length, parts)) > SMALL):
+        return _one_by_one(labels, parts, chosen, orders, several, options)
+    samples, sizes = join(parts)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     similarity = similarity_of(samples, chosen, options["rng"])
     return _solve(
@@ -132,15 +136,18 @@ def _separate(
     )
 
 
-def _matrices(
-    groups: Any, kernel: Kernel, orders: list[float], several: bool, options: dict[str, Any]
+def _one_by_one(
+    labels: Sequence[Hashable],
+    parts: list[Any],
+    kernel: Kernel,
+    orders: list[float],
+    several: bool,
+    options: dict[str, Any],
 ) -> GroupScores:
-    """One similarity matrix a group."""
-    labels = list(groups) if isinstance(groups, Mapping) else list(range(len(groups)))
-    parts = list(groups.values()) if isinstance(groups, Mapping) else list(groups)
+    """Each group by itself, with its own similarity."""
     found = _Collected(len(labels), orders)
     for g, part in enumerate(parts):
-        if np.size(part) == 0 and not is_sparse(part):
+        if length(part) == 0:
             continue
         similarity = kernel.similarity(part, rng=options["rng"])
         _one(found, g, labels[g], similarity, None, orders, options)
@@ -203,7 +210,11 @@ def _one(
     spectrum = solution.spectrum
     assert isinstance(spectrum, Spectrum)
     found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), orders)
-    found.level[g], found.method[g] = spectrum.level, solution.method
+    found.level[g], found.confidence[g], found.method[g] = (
+        spectrum.level,
+        spectrum.confidence,
+        solution.method,
+    )
 
 
 class _naming:
@@ -230,6 +241,7 @@ class _Collected:
         self.sizes = np.zeros(count, dtype=np.int64)
         self.level: list[Level] = ["none"] * count
         self.method = ["empty"] * count
+        self.confidence = [1.0] * count
         self.spectra: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(
@@ -251,7 +263,7 @@ class _Collected:
         return GroupScores(labels, orders, several, self, kernel)
 
 
-class GroupScores(Sequence):
+class GroupScores:
     """Scores of groups, in columns; a `Score` is built when one is asked for.
 
     ``groups[label]`` finds a group by label and ``groups.at(i)`` by position; iterating gives the scores in order of
@@ -347,7 +359,12 @@ class GroupScores(Sequence):
             scores = [Score.empty(q) for q in self._orders]
         else:
             batch, place = self._spectra[i]
-            spectrum = Spectrum(columns.spectra[batch][1][place], float(columns.error[i]), columns.level[i])
+            spectrum = Spectrum(
+                columns.spectra[batch][1][place],
+                float(columns.error[i]),
+                columns.level[i],
+                columns.confidence[i],
+            )
             scores = [
                 Score(
                     columns.value[i, k],
@@ -484,7 +501,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupMeans(Sequence):
+class GroupMeans:
     """Means of scores with their standard errors, and paired differences; ``means[label]`` finds one.
 
     The standard error is that of the mean over units (the sample standard deviation over √units); it is NaN for a

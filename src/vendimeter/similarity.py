@@ -46,6 +46,11 @@ class Policy:
         )
 
 
+def _positions(index: Index, n: int) -> np.ndarray:
+    """The positions that an index of n items stands for."""
+    return np.arange(*index.indices(n)) if isinstance(index, slice) else index
+
+
 class Similarity(ABC):
     """How similar the n items are to each other."""
 
@@ -134,13 +139,22 @@ class Features(Similarity):
         """The dtype of the user's rows."""
         return self.data.dtype
 
-    def rows(self, index: Index) -> Any:
-        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them."""
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them.
+
+        `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
+        than the arithmetic on it.
+        """
         block = self.data[index]
-        block = block.astype(np.float64) if self.sparse else np.array(block, dtype=np.float64, order="C")
-        if self._prepare is None:
-            return block
-        return self._prepare(block, np.arange(self.n)[index] if isinstance(index, slice) else index)
+        if self.sparse:
+            block = block.astype(np.float64)
+        elif out is not None and out.shape[1] == self.data.shape[1]:
+            buffer = out[: len(block)]
+            buffer[...] = block
+            block = buffer
+        else:
+            block = np.array(block, dtype=np.float64, order="C")
+        return block if self._prepare is None else self._prepare(block, _positions(index, self.n))
 
     def take(self, index: np.ndarray) -> Features:
         """The features of the items at these positions."""
@@ -153,7 +167,7 @@ class Features(Similarity):
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """The bytes of the feature rows: equal features are identical items."""
-        places = np.arange(self.n)[index] if isinstance(index, slice) else index
+        places = _positions(index, self.n)
         keys: list[Hashable] = []
         for part in blocks(len(places), self.width if not self.sparse else 64):
             rows = self.rows(places[part])
@@ -177,8 +191,8 @@ class _Taken(Features):
     def dtype(self) -> np.dtype:
         return self._whole.dtype
 
-    def rows(self, index: Index) -> Any:
-        return self._whole.rows(self._index[index])
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        return self._whole.rows(self._index[index], out)
 
 
 class _Stacked(Features):
@@ -193,7 +207,7 @@ class _Stacked(Features):
     def dtype(self) -> np.dtype:
         return np.result_type(*(part.dtype for part in self._parts))
 
-    def rows(self, index: Index) -> np.ndarray:
+    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
         return np.hstack(
             [scale * _full(part.rows(index)) for part, scale in zip(self._parts, self._scales, strict=True)]
         )
@@ -211,7 +225,7 @@ class _Multiplied(Features):
     def dtype(self) -> np.dtype:
         return np.result_type(self._left.dtype, self._right.dtype)
 
-    def rows(self, index: Index) -> np.ndarray:
+    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
         left, right = _full(self._left.rows(index)), _full(self._right.rows(index))
         return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
 
@@ -260,9 +274,7 @@ class Matrix(Similarity):
         """A dense block of the matrix."""
         if self.sparse:
             return self.data[rows][:, cols].toarray().astype(np.float64)
-        rows = np.arange(self.n)[rows] if isinstance(rows, slice) else rows
-        cols = np.arange(self.n)[cols] if isinstance(cols, slice) else cols
-        return self.data[np.ix_(rows, cols)].astype(np.float64)
+        return self.data[np.ix_(_positions(rows, self.n), _positions(cols, self.n))].astype(np.float64)
 
     def take(self, index: np.ndarray) -> Matrix:
         """The matrix of the items at these positions."""
@@ -326,16 +338,13 @@ class Pairwise(Similarity):
         self.trusted = trusted
         self.policy = policy or Policy()
 
-    def _places(self, index: Index) -> np.ndarray:
-        return np.arange(self.n)[index] if isinstance(index, slice) else index
-
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """Compute a block."""
-        return self._function(self._places(rows), self._places(cols))
+        return self._function(_positions(rows, self.n), _positions(cols, self.n))
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """Keys of the items, where they have any."""
-        return self._keys(self._places(index)) if self._keys else None
+        return self._keys(_positions(index, self.n)) if self._keys else None
 
 
 # ---------------------------------------------------------------------------------------------- sums and products

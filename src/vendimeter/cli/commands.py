@@ -18,7 +18,7 @@ from vendimeter.errors import VendimeterError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="vendi")
 def vendi() -> None:
-    """How many different things are in here?
+    r"""Measure diversity: how many different things are in here.
 
     \b
     vendi score captions.txt
@@ -37,7 +37,7 @@ def vendi() -> None:
 @click.option("--q", default="1", show_default=True, metavar="ORDERS", help="Orders, such as 1 or 0,1,2,inf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str, as_json: bool) -> None:
-    """Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
+    r"""Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
 
     The result goes to standard output, everything else to standard error.
 
@@ -58,9 +58,9 @@ def demo() -> None:
     import numpy as np
 
     with tempfile.TemporaryDirectory() as folder:
-        digits = load_digits()
+        pixels, digit = load_digits(return_X_y=True)
         path = Path(folder) / "digits.npz"
-        np.savez(path, pixels=digits.data, digit=digits.target)
+        np.savez(path, pixels=np.asarray(pixels), digit=np.asarray(digit))
         click.echo("1. Handwriting: 1,797 scans of digits. Which digit do people write in the most ways?\n")
         click.echo("$ vendi score digits.npz --by digit\n")
         run_score(path, by="digit")
@@ -75,8 +75,8 @@ def demo() -> None:
         click.echo("$ vendi score captions.csv --column caption --by set\n")
         run_score(captions, column="caption", by="set")
     click.echo(
-        "\nEach score is the effective number of different items: 12 captions that share nothing score 12, and 12 copies of\n"
-        "one caption score 1. In Python: vendimeter.score(captions, kernel='ngram')."
+        "\nEach score is the effective number of different items: 12 captions that share nothing\n"
+        "score 12, and 12 copies of one caption score 1. In Python: vendimeter.score(captions, kernel='ngram')."
     )
 
 

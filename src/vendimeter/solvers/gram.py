@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +25,13 @@ __all__ = ["Gram", "gram"]
 
 PROBES = 8
 FAILURE = 1e-6  # the probability with which the measured float32 bound may fail
-ROWS64 = 2048  # rows in a block of float64 products
-ROWS32 = 4096  # rows in a block of float32 products …
+ROWS64 = 2048  # rows in a block of float64 products, at most
+ROWS32 = 4096  # rows in a block of float32 products, at most …
 PIECE = 128  # … prepared in float64 this many at a time, so that a piece stays in the cache
+BUFFER_BYTES = 16 << 20  # wide rows come in smaller blocks
+WIDE = (
+    2048  # from here on BLAS is all the work, and one sum a thread would cost memory: BLAS keeps its threads
+)
 
 
 @dataclass(frozen=True)
@@ -60,14 +65,15 @@ def gram(
     roots = None if weights is None else np.sqrt(weights * n)  # about 1 each, so that float32 keeps its range
     single = precision == "float32"
     vectors = np.random.default_rng(rng).standard_normal((d, probes)) if single and probes else None
-    with workers() as count:
-        count = max(1, min(count, n // (ROWS32 if single else ROWS64)))
+    block = _block_rows(d, ROWS32 if single else ROWS64, 4 if single else 8)
+    with workers() if d < WIDE else nullcontext(1) as count:
+        count = max(1, min(count, n // block))
         cuts = [n * i // count for i in range(count + 1)]
         sums = [np.zeros((d, d)) for _ in range(count)]
         images = [np.zeros((d, probes)) for _ in range(count)]
         add = functools.partial(_add_single, vectors=vectors) if single else _add_double
         run([
-            functools.partial(add, features, roots, cuts[i], cuts[i + 1], sums[i], images[i])  # type: ignore[call-arg]
+            functools.partial(add, features, roots, range(cuts[i], cuts[i + 1], block), cuts[i + 1], sums[i], images[i])
             for i in range(count)
         ])  # fmt: skip
     total = functools.reduce(lambda a, b: np.add(a, b, out=a), sums)
@@ -75,7 +81,7 @@ def gram(
     # Each entry is a sum with at most (rows in a block) + (number of blocks) roundings of terms whose absolute
     # values have, as a matrix, Frobenius norm at most Σ p ‖φ‖² = 1; the rows carry their own rounding twice.
     own = 2 * features.rounding + 8 * UNIT
-    double = (min(ROWS64, n) + n / ROWS64 + count) * UNIT + own
+    double = (min(block, n) + n / block + count) * UNIT + own
     if not single:
         return Gram(total, double, 1.0)
     if vectors is None:
@@ -88,13 +94,23 @@ def gram(
     return Gram(total, gap / math.sqrt(_chi2_quantile(probes, FAILURE)) + own, 1 - FAILURE)
 
 
+def _block_rows(width: int, most: int, itemsize: int) -> int:
+    return max(PIECE, min(most, BUFFER_BYTES // (width * itemsize)))
+
+
 def _add_double(
-    features: Features, roots: np.ndarray | None, start: int, stop: int, total: np.ndarray, _image: np.ndarray
+    features: Features,
+    roots: np.ndarray | None,
+    starts: range,
+    stop: int,
+    total: np.ndarray,
+    _image: np.ndarray,
 ) -> None:
     product = np.empty_like(total)
-    for first in range(start, stop, ROWS64):
-        part = slice(first, min(first + ROWS64, stop))
-        rows = features.rows(part)
+    buffer = np.empty((min(starts.step, stop), features.width))
+    for first in starts:
+        part = slice(first, min(first + starts.step, stop))
+        rows = features.rows(part, buffer)
         if roots is not None:
             rows *= roots[part, None]
         np.matmul(rows.T, rows, out=product)  # one buffer on both sides: NumPy takes SYRK
@@ -104,7 +120,7 @@ def _add_double(
 def _add_single(
     features: Features,
     roots: np.ndarray | None,
-    start: int,
+    starts: range,
     stop: int,
     total: np.ndarray,
     image: np.ndarray,
@@ -112,13 +128,14 @@ def _add_single(
     vectors: np.ndarray | None,
 ) -> None:
     product = np.empty(total.shape, dtype=np.float32)
-    buffer = np.empty((min(ROWS32, stop - start), features.width), dtype=np.float32)
-    for first in range(start, stop, ROWS32):
-        last = min(first + ROWS32, stop)
+    buffer = np.empty((min(starts.step, stop), features.width), dtype=np.float32)
+    piece = np.empty((PIECE, features.width))
+    for first in starts:
+        last = min(first + starts.step, stop)
         block = buffer[: last - first]
         for begin in range(first, last, PIECE):
             part = slice(begin, min(begin + PIECE, last))
-            rows: Any = features.rows(part)
+            rows: Any = features.rows(part, piece)
             if roots is not None:
                 rows *= roots[part, None]
             if vectors is not None:
