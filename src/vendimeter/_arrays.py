@@ -158,11 +158,9 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
         rows = rows[:, None]
     if rows.ndim != 2:
         shape = "×".join(map(str, rows.shape)) or "a single number"
-        hint = (
-            "use samples.reshape(len(samples), -1)"
-            if rows.ndim > 2
-            else "put one vector an item into each row"
-        )
+        hint = "use samples.reshape(len(samples), -1)"
+        if rows.ndim < 2:
+            hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
         raise InputError(f"samples has shape {shape}; {kernel} expected one vector a row: {hint}.")
     if rows.shape[0] == 0:
         raise EmptyError("samples is empty; the diversity of nothing is undefined.")

@@ -117,13 +117,15 @@ def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q
     texts = isinstance(samples, list)
     guessed = kernel is None
     kernel = kernel or ("ngram" if texts else "cosine")
+    # A cosine kernel that was asked for is meant, also for rows that look like a similarity matrix.
+    chosen = kernel if guessed else vm.kernels.as_kernel(kernel)
     orders: Any = [one.strip() for one in q.split(",")]
     orders = orders[0] if len(orders) == 1 else orders
     about = f"{len(samples):,} items: {what}; kernel {kernel}" + (
         " (guessed; --kernel changes it)" if guessed else ""
     )
     if by is None:
-        return vm.score(samples, kernel, q=orders), about
+        return vm.score(samples, chosen, q=orders), about
     labels = columns[by]
     if (
         not texts
@@ -133,7 +135,7 @@ def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q
     ):
         labels = labels.astype(int)
     return vm.score_groups(
-        samples, kernel, by=labels, q=orders
+        samples, chosen, by=labels, q=orders
     ), f"{about}; grouped by {terminal.printable(by)}"
 
 

@@ -9,10 +9,10 @@ __all__ = ["printable", "table"]
 BAR = 24
 
 
-def printable(text: object, most: int = 60) -> str:
-    """Text without control characters or escape codes, cut to a length."""
+def printable(text: object, most: int | None = None) -> str:
+    """Text without control characters or escape codes, cut to a length if one is given."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
 def table(result: Any) -> str:

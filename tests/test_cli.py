@@ -1,0 +1,131 @@
+"""The command, run as a user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vendimeter as vm
+
+VENDI = [str(Path(sys.executable).with_name("vendi"))]
+
+
+def vendi(*arguments, **options):
+    return subprocess.run(
+        [*VENDI, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def captions(tmp_path):
+    path = tmp_path / "captions.txt"
+    path.write_text("a man rides a wave\n\na man rides a wave\nan octopus opens a jar\n", encoding="utf-8")
+    return path
+
+
+def test_a_text_file_is_scored_by_ngrams_and_says_so(captions):
+    done = vendi("score", captions)
+    assert done.returncode == 0
+    expected = vm.score(captions.read_text().split("\n")[::2][:1] * 2 + ["an octopus opens a jar"], "ngram")
+    assert f"Vendi Score: {expected:.4f}" in done.stdout
+    assert "out of 3" in done.stdout
+    assert "kernel ngram (guessed" in done.stderr
+
+
+def test_json_goes_to_standard_output_alone(captions):
+    done = vendi("score", captions, "--q", "0,1,inf", "--json")
+    data = json.loads(done.stdout)
+    assert [row["q"] for row in data["profile"]] == [0, 1, "inf"]
+    assert all(row["low"] <= row["score"] <= row["high"] for row in data["profile"])
+
+
+def test_groups_of_an_archive(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20, 3, 2))
+    np.savez(tmp_path / "x.npz", pixels=X, label=np.arange(20) % 2)
+    done = vendi("score", tmp_path / "x.npz", "--by", "label", "--json")
+    expected = vm.score_groups(X.reshape(20, -1), by=np.arange(20) % 2)
+    assert [row["score"] for row in json.loads(done.stdout)["groups"]] == expected.scores.tolist()
+    assert vendi("score", tmp_path / "x.npz", "--by", "label").stdout.startswith("group  items  score")
+
+
+@pytest.mark.parametrize(("name", "content", "arguments", "score"), [
+    ("t.csv", "a,b,who\n1,0,x\n0,1,x\n2,0,y\n", ["--by", "who"], [2.0, 1.0]),
+    ("t.tsv", "a\tb\n1\t0\n0\t1\n", ["--kernel", "cosine"], 2.0),
+    ("t.jsonl", '{"v": [1, 0]}\n{"v": [0, 2]}\n', [], 2.0),
+    ("t.csv", "word,n\nx,1\ny,2\n", ["--column", "word", "--kernel", "match"], 2.0),
+])  # fmt: skip
+def test_tables(tmp_path, name, content, arguments, score):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    done = vendi("score", tmp_path / name, "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    found = [row["score"] for row in data["groups"]] if "groups" in data else data["score"]
+    assert found == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("name", "content", "arguments", "message"), [
+    (None, b"", [], "there is no file"),
+    ("a.xyz", b"1", [], "expected one of .npy"),
+    ("a.txt", b"", [], "holds no samples"),
+    ("a.txt", b"\xff\xfe\xfa", [], "not UTF-8"),
+    ("a.csv", b"a,b\n1\n", [], "line 2 of"),
+    ("a.csv", b"a,b\nx,y\n", [], "--column"),
+    ("a.csv", b"a,b\n1,2\n", ["--column", "c"], "no column"),
+    ("a.jsonl", b'{"a": 1}\n{"a": \n', [], "line 2 of"),
+    ("a.jsonl", b'{"a": 1}\n{"b": 1}\n', [], "line 2 of"),
+    ("a.npy", b"rubbish", [], "could not be read as a NumPy file"),
+    ("a.txt", b"x\ny\n", ["--kernel", "ngrams"], "Did you mean 'ngram'"),
+    ("a.txt", b"x\ny\n", ["--kernel", "cosine"], "the items are strings"),
+    ("a.csv", b"a,b\n1,0\n0,1\n", [], "looks like a similarity matrix"),
+    ("a.txt", b"x\ny\n", ["--q", "minus"], "is not an order"),
+    ("a.csv", b"a\n1\n2\n", [], "for plain numbers use"),
+])  # fmt: skip
+def test_bad_input_ends_with_a_message_and_exit_code_2(tmp_path, name, content, arguments, message):
+    path = tmp_path / (name or "missing.txt")
+    if name:
+        path.write_bytes(content)
+    done = vendi("score", path, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_pickle_in_a_numpy_file_is_never_loaded(tmp_path):
+    np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    done = vendi("score", tmp_path / "evil.npy")
+    assert done.returncode == 2
+    assert "could not be read" in done.stderr
+
+
+def test_labels_are_data_not_escape_codes(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"t,g\nx,\x1b[31mred\ny,c1cc[nH]c1\n")
+    done = vendi("score", tmp_path / "a.csv", "--column", "t", "--by", "g")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "c1cc[nH]c1" in done.stdout
+    assert "\\x1b[31mred" in done.stdout
+
+
+def test_help_and_version_answer():
+    assert "vendi score captions.txt" in vendi("--help").stdout
+    assert vm.__version__ in vendi("--version").stdout
+    assert vendi("score").returncode == 2
+
+
+def test_the_demo_tells_a_story():
+    done = vendi("demo")
+    assert done.returncode == 0, done.stderr
+    assert "handwrit" in done.stdout.lower()
+    assert "stuck model" in done.stdout
+    lines = [line.split() for line in done.stdout.splitlines()]
+    scores = {
+        " ".join(line[:2]): float(line[3])
+        for line in lines
+        if len(line) >= 4 and line[2] == "12" and line[0] in ("stuck", "twelve")
+    }
+    assert scores["stuck model"] < 3 < 11 < scores["twelve photographs"]

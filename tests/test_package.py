@@ -1,0 +1,139 @@
+"""The package as a whole: its names, its imports, its repeatability."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import vendimeter as vm
+
+PUBLIC = {
+    "GroupMeans",
+    "GroupScores",
+    "Profile",
+    "Score",
+    "Spectrum",
+    "errors",
+    "kernels",
+    "profile",
+    "score",
+    "score_groups",
+}
+KERNELS = {
+    "Cosine",
+    "Embed",
+    "FromDistances",
+    "FromFunction",
+    "Jaccard",
+    "Kernel",
+    "Laplacian",
+    "Match",
+    "NGram",
+    "On",
+    "Polynomial",
+    "Precomputed",
+    "ProbabilityProduct",
+    "Product",
+    "RBF",
+    "Sum",
+    "Tanimoto",
+    "as_kernel",
+    "by_name",
+}
+
+
+def test_public_names_are_exactly_the_intended_ones():
+    assert set(vm.__all__) == PUBLIC
+    assert set(vm.kernels.__all__) == KERNELS
+    for module in (vm, vm.kernels, vm.errors):
+        assert all(hasattr(module, name) for name in module.__all__)
+    # What else can be reached as vm.… is a submodule, never a stray import.
+    stray = {name for name in dir(vm) if not name.startswith("_")} - PUBLIC
+    assert all(isinstance(getattr(vm, name), types.ModuleType) for name in stray), stray
+    assert stray <= {"groups", "results", "similarity", "solvers", "spectrum", "io", "cli"}
+
+
+def test_no_module_has_the_name_of_a_public_function():
+    functions = [name for name in PUBLIC if inspect.isfunction(getattr(vm, name))]
+    assert sorted(functions) == ["profile", "score", "score_groups"]
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_the_package_imports_no_optional_library():
+    before = loaded_after("import numpy")
+    added = loaded_after("import vendimeter") - before
+    assert "vendimeter" in added
+    forbidden = {
+        "scipy",
+        "sklearn",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "narwhals",
+        "matplotlib",
+        "torch",
+        "jax",
+        "click",
+        "PIL",
+    }
+    assert not added & forbidden
+
+
+def test_the_help_of_the_command_imports_no_scipy():
+    code = "import sys; sys.argv = ['vendi', '--help']\nfrom vendimeter.cli import main\ntry:\n main()\nexcept SystemExit:\n pass\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print('\\n'.join(sys.modules))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "score" in done.stdout
+    assert not {"scipy", "sklearn", "pandas"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("kernel", [*sorted(vm.kernels.by_name()), "sum", "product", "function"])
+def test_every_public_function_gives_the_same_answer_twice(kernel):
+    rng = np.random.default_rng(3)
+    vectors = rng.random((12, 4))
+    samples = {
+        "precomputed": np.eye(12),
+        "from-distances": np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0))),
+        "ngram": ["a b c", "a b", "d e f"] * 4,
+        "match": ["x", "y", "z"] * 4,
+        "probability-product": vectors / vectors.sum(axis=1, keepdims=True),
+    }.get(kernel, vectors)
+    made = {
+        "sum": 0.5 * vm.kernels.Cosine() + 0.5 * vm.kernels.RBF(),
+        "product": vm.kernels.Cosine() * vm.kernels.Laplacian(),
+        "function": lambda a, b: float(np.exp(-np.abs(a - b).sum())),
+    }
+    chosen = made.get(kernel, kernel)
+    copy = samples.copy()
+    first, second = (vm.score(samples, chosen) for _ in range(2))
+    assert first == second
+    assert first.bounds == second.bounds
+    assert first.to_dict() == second.to_dict()
+    one, two = (vm.profile(samples, chosen) for _ in range(2))
+    np.testing.assert_array_equal(one.scores, two.scores)
+    labels = list("aabbccaabbcc")
+    one, two = (vm.score_groups(samples, chosen, by=labels) for _ in range(2))
+    np.testing.assert_array_equal(one.scores, two.scores)
+    np.testing.assert_array_equal(samples, copy)  # and nothing was changed
+
+
+def test_every_public_function_and_class_has_a_docstring_with_an_example():
+    for owner in (vm, vm.kernels):
+        for name in owner.__all__:
+            thing = getattr(owner, name)
+            if inspect.isfunction(thing) or (inspect.isclass(thing) and name not in {"Kernel", "GroupMeans"}):
+                assert ">>>" in (thing.__doc__ or ""), f"{name} has no example"
