@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench experiments clean
 
 demo: .venv/.ready
 	@$(BIN)/vendi demo

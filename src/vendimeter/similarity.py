@@ -25,9 +25,8 @@ from vendimeter.spectrum import UNIT
 __all__ = ["Features", "Matrix", "Pairwise", "Policy", "Similarity", "combine", "multiply"]
 
 Index = slice | np.ndarray
-PRODUCT_WIDTH = (
-    4096  # beyond this many columns a product of dense features is evaluated as a product of kernels
-)
+CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
+PRODUCT_WIDTH = 4096  # beyond this many columns dense features are not multiplied, but their kernels are
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,11 @@ class Similarity(ABC):
     @abstractmethod
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """The similarities of some items with some others, dense, float64."""
+
+    @property
+    def entry_error(self) -> float:
+        """Bound on the error of an entry of `block`."""
+        return self.rounding
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """Something hashable for each item such that items with equal keys are identical, or None."""
@@ -138,6 +142,11 @@ class Features(Similarity):
     def dtype(self) -> np.dtype:
         """The dtype of the user's rows."""
         return self.data.dtype
+
+    @property
+    def entry_error(self) -> float:
+        """Bound on the error of an inner product of two rows: theirs, and that of adding up its terms."""
+        return 2 * self.rounding + (self.width + 8) * UNIT
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them.
@@ -268,7 +277,7 @@ class Matrix(Similarity):
         self.rounding = rounding
         self.what = what
         # Down to this, a negative eigenvalue of ρ is put down to the rounding of the entries.
-        self.tolerance = _tolerance(data.dtype)
+        self.tolerance = max(_tolerance(data.dtype), 1e-10)
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """A dense block of the matrix."""
@@ -319,6 +328,9 @@ class Pairwise(Similarity):
         (rows, cols), two arrays of positions → the block of similarities.
     keys : callable, optional
         positions → something hashable an item; items with equal keys are identical.
+    triangle : callable, optional
+        positions → the square block among them, only its upper triangle (with the diagonal) filled in; for
+        functions so slow that the other half should be mirrored.
     """
 
     def __init__(
@@ -330,10 +342,12 @@ class Pairwise(Similarity):
         trusted: bool = True,
         policy: Policy | None = None,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
+        triangle: Callable[[np.ndarray], np.ndarray] | None = None,
     ):
         self.n = n
         self._function = function
         self._keys = keys
+        self._triangle = triangle
         self.rounding = rounding
         self.trusted = trusted
         self.policy = policy or Policy()
@@ -341,6 +355,40 @@ class Pairwise(Similarity):
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """Compute a block."""
         return self._function(_positions(rows, self.n), _positions(cols, self.n))
+
+    def dense(self, index: np.ndarray | None = None) -> np.ndarray:
+        """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
+        if self.trusted:
+            return super().dense(index)
+        places = np.arange(self.n) if index is None else index
+        matrix = np.empty((len(places), len(places)))
+        mirror = len(places) > CHECKED_FULLY and not self.policy.symmetrize
+        parts = [slice(start, min(start + 1024, len(places))) for start in range(0, len(places), 1024)]
+        for i, rows in enumerate(parts):
+            for cols in parts[i if mirror else 0 :]:
+                if rows is cols and mirror and self._triangle is not None:
+                    matrix[rows, cols] = self._triangle(places[rows])
+                else:
+                    matrix[rows, cols] = self.block(places[rows], places[cols])
+        if mirror:
+            lower = np.tril_indices(len(places), -1)
+            matrix[lower] = matrix.T[lower]
+            self._spot_check(matrix, places)
+        return matrix
+
+    def _spot_check(self, matrix: np.ndarray, places: np.ndarray) -> None:
+        """Half of the matrix was mirrored: compute a random 32×32 part of it as it stands, and compare."""
+        rows, cols = np.random.default_rng(0).integers(len(places), size=(2, 32))
+        again, mirrored = self.block(places[rows], places[cols]), matrix[np.ix_(rows, cols)]
+        gap = np.nan_to_num(np.abs(again - mirrored))  # what is not finite is reported elsewhere
+        if gap.max() > 1e-12:
+            a, b = np.unravel_index(gap.argmax(), gap.shape)
+            i, j = places[rows[a]], places[cols[b]]
+            raise AsymmetryError(
+                f"the function is not symmetric: it gives {again[a, b]:.6g} for items {i} and {j}, and "
+                f"{mirrored[a, b]:.6g} for items {j} and {i}. Expected one value; mend the function, or pass "
+                "symmetrize=True to average the two."
+            )
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """Keys of the items, where they have any."""
@@ -379,7 +427,7 @@ def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Simil
     def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         return sum(c * part.block(rows, cols) for c, part in zip(coefficients, mended, strict=True))  # type: ignore[return-value]
 
-    error = sum(c * part.rounding for c, part in zip(coefficients, mended, strict=True))
+    error = sum(c * part.entry_error for c, part in zip(coefficients, mended, strict=True))
     return _joined(mended, block, error + len(parts) * 2 * UNIT)
 
 
@@ -408,7 +456,7 @@ def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
         one = left.block(rows, cols)
         return one * one if left is right else one * right.block(rows, cols)
 
-    return _joined([left, right], block, left.rounding + right.rounding + 2 * UNIT)
+    return _joined([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
 
 
 def _multiply_sparse(left: Features, right: Features) -> Features:

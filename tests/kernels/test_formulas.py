@@ -238,17 +238,31 @@ def test_a_function_is_called_once_a_pair():
 
     n = 200
     assert vm.score(list(range(n)), k) == pytest.approx(n)
-    assert (
-        len(calls) == n * (n + 1) // 2 + 1000
-    )  # each pair once, and 1,000 pairs again to see that k is symmetric
+    assert len(calls) == n * (n + 1) // 2 + 1024  # each pair once, and 1,024 again to see that k is symmetric
     calls.clear()
     assert vm.score(["a", "b"] * 100, k) == pytest.approx(2)  # equal items are identical, and compared once
     assert len(calls) == 4
 
 
 def test_a_large_asymmetric_function_is_found_out():
-    with pytest.raises(vm.errors.AsymmetryError, match="the other way round"):
-        vm.score(list(range(200)), lambda a, b: 1.0 if a == b else 0.1 + 0.001 * (a < b))
+    def k(a, b):
+        return 1.0 if a == b else 0.1 + 0.001 * (a < b)
+
+    def block(A, B):
+        return np.where(np.equal.outer(A, B), 1.0, 0.1 + 0.001 * np.less.outer(A, B))
+
+    for n in (10, 200, 1100):
+        samples = list(range(n))
+        for kernel in (k, FromFunction(block, block=True)):
+            with pytest.raises(vm.errors.AsymmetryError, match="not symmetric"):
+                vm.score(samples, kernel)
+        expected = vm.score(block(samples, samples), "precomputed", symmetrize=True)
+        assert vm.score(samples, FromFunction(block, block=True), symmetrize=True) == pytest.approx(
+            expected, rel=1e-12
+        )
+        if n == 200:
+            assert vm.score(samples, k, symmetrize=True) == pytest.approx(expected, rel=1e-12)
+            assert vm.score(samples, FromFunction(k, symmetrize=True)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_encoder_is_called_in_batches_with_a_last_batch_of_one():

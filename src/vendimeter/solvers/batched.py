@@ -70,7 +70,7 @@ def _stack(similarity: Similarity, members: np.ndarray, roots: np.ndarray) -> tu
     else:
         stack = np.empty((count, size, size))
         for place, group in zip(stack, members, strict=True):
-            place[:] = similarity.block(group, group)
+            place[:] = similarity.dense(group)
             if not similarity.trusted and not isinstance(similarity, Matrix):
                 checked = Matrix(place, policy=similarity.policy, what="k").checked()
                 place[:] = checked.data

@@ -78,25 +78,21 @@ def _rows(
     if size < n:
         notes["distinct"] = size
     check_size(size, "the similarity matrix")
+    policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
     tolerance = 0.0
-    policy = policy | similarity.policy
     if not similarity.trusted:
         if isinstance(similarity, Pairwise):
             checked = Matrix(matrix, policy=policy, rounding=similarity.rounding, what="k").checked()
             matrix, similarity = checked.data, checked
         tolerance = similarity.tolerance  # type: ignore[attr-defined]
-    error = similarity.rounding + 4 * UNIT
-    if isinstance(similarity, Features):
-        error = 2 * similarity.rounding + (similarity.width + 8) * UNIT  # inner products of `width` terms
     if weights is None:
-        matrix = np.divide(
-            matrix, size, out=matrix if matrix.flags.owndata and matrix.flags.writeable else None
-        )
+        matrix /= size
     else:
         roots = np.sqrt(weights)
-        matrix = matrix * roots[:, None]
+        matrix *= roots[:, None]
         matrix *= roots
+    error = similarity.entry_error + 4 * UNIT
     return _of_dense(
         matrix,
         error,
