@@ -2,7 +2,8 @@
 
 from vendimeter import errors, kernels
 from vendimeter._score import profile, score
-from vendimeter.groups import GroupMeans, GroupScores, score_groups
+from vendimeter._score_groups import score_groups
+from vendimeter.groups import GroupMeans, GroupScores
 from vendimeter.results import Profile, Score
 from vendimeter.spectrum import Spectrum
 

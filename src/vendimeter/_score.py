@@ -8,11 +8,12 @@ from typing import Any, overload
 import numpy as np
 
 from vendimeter._arrays import is_sparse
+from vendimeter._matrix_checks import Policy
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.results import Profile, Score
-from vendimeter.similarity import Policy, Similarity
+from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution, solve
 from vendimeter.solvers.plan import Plan, choose
 from vendimeter.spectrum import Spectrum, parse_orders

@@ -8,7 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from vendimeter.errors import InputError
-from vendimeter.similarity import Similarity, combine, multiply
+from vendimeter.kernels.algebra import combine, multiply
+from vendimeter.similarity import Similarity
 
 __all__ = ["Kernel", "Product", "Sum"]
 

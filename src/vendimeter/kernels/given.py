@@ -10,10 +10,11 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import as_list, is_sparse, is_table, length, take, to_numpy
+from vendimeter._matrix_checks import Policy
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import Cosine, _check_scale
-from vendimeter.similarity import Matrix, Pairwise, Policy, Similarity
+from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Embed", "FromDistances", "FromFunction", "On", "Precomputed"]

@@ -11,8 +11,9 @@ import numpy as np
 from vendimeter._arrays import as_list, as_rows, is_sparse
 from vendimeter._tables import column, has_columns, names
 from vendimeter.errors import InputError
+from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Pairwise, Similarity, combine
+from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Jaccard", "Match", "indicators"]

@@ -11,8 +11,9 @@ import numpy as np
 
 from vendimeter._arrays import as_rows, blocks, is_sparse
 from vendimeter.errors import InputError
+from vendimeter.kernels.algebra import multiply
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Pairwise, Similarity, multiply
+from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["RBF", "Cosine", "Laplacian", "Polynomial", "ProbabilityProduct"]

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._matrix_checks import Policy
 from vendimeter.errors import IndefiniteError, TooLargeError
-from vendimeter.similarity import Features, Matrix, Pairwise, Policy, Similarity
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
 from vendimeter.solvers.gram import gram

@@ -1,0 +1,151 @@
+"""Is this a similarity matrix? A user's matrix is checked, and mended only where the user asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import blocks, is_sparse
+from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
+from vendimeter.spectrum import UNIT
+
+__all__ = ["Policy", "check", "tolerance_of"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a user's matrix that is not quite a similarity matrix is mended; nothing is mended unasked."""
+
+    normalize: bool = False
+    symmetrize: bool = False
+    project: bool = False
+
+    def __or__(self, other: Policy) -> Policy:
+        return Policy(
+            self.normalize or other.normalize,
+            self.symmetrize or other.symmetrize,
+            self.project or other.project,
+        )
+
+
+def tolerance_of(dtype: np.dtype) -> float:
+    """How far entries of this dtype may be off by honest rounding."""
+    precision = float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
+    return max(16 * precision, 1e-12)
+
+
+def check(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
+    """The matrix, finite, symmetric and with a diagonal of 1, and how far its entries were off by rounding.
+
+    Parameters
+    ----------
+    data : ndarray or csr_array, shape (n, n)
+        Not changed; returned itself where nothing had to be mended.
+    policy : Policy
+        What may be mended.
+    what : str
+        What to call the matrix in messages.
+    """
+    return _check_sparse(data, policy, what) if is_sparse(data) else _check_dense(data, policy, what)
+
+
+def _check_dense(data: np.ndarray, policy: Policy, what: str) -> tuple[np.ndarray, float]:
+    n = len(data)
+    tolerance = tolerance_of(data.dtype)
+    for rows in blocks(n, n):
+        bad = ~np.isfinite(data[rows])
+        if bad.any():
+            i, j = np.argwhere(bad)[0]
+            i += rows.start
+            raise MatrixError(
+                f"{what}[{i}, {j}] is {data[i, j]}; expected a finite similarity. Remove or mend the item."
+            )
+    diagonal = np.array(np.diagonal(data), dtype=np.float64)
+    slack = _check_diagonal(diagonal, what, policy, tolerance, n)
+    if policy.normalize:
+        scale = 1 / np.sqrt(diagonal)
+        data = np.multiply(data, scale[:, None], dtype=np.float64)
+        data *= scale
+        slack += 4 * UNIT
+    worst, place = 0.0, (0, 0)
+    for rows in blocks(n, n):
+        gap = np.abs(np.subtract(data[rows], data[:, rows].T, dtype=np.float64))
+        at = int(gap.argmax())
+        if gap.flat[at] > worst:
+            i, j = divmod(at, n)
+            worst, place = float(gap.flat[at]), (i + rows.start, j)
+    if worst > 0:
+        if worst > tolerance and not policy.symmetrize:
+            raise _asymmetry(data, *place, what)
+        data = np.add(data, data.T, dtype=np.float64)
+        data *= 0.5
+        slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
+    return data, slack
+
+
+def _check_sparse(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
+    from scipy import sparse
+
+    n = data.shape[0]
+    tolerance = tolerance_of(data.dtype)
+    if not np.isfinite(data.data).all():
+        at = int(np.flatnonzero(~np.isfinite(data.data))[0])
+        i = int(np.searchsorted(data.indptr, at, side="right")) - 1
+        raise MatrixError(
+            f"{what}[{i}, {data.indices[at]}] is {data.data[at]}; expected a finite similarity. Remove or "
+            "mend the item."
+        )
+    diagonal = data.diagonal().astype(np.float64)
+    slack = _check_diagonal(diagonal, what, policy, tolerance, n)
+    data = data.astype(np.float64)
+    if policy.normalize:
+        scale = sparse.dia_array((1 / np.sqrt(diagonal)[None], [0]), shape=(n, n))
+        data = sparse.csr_array(scale @ data @ scale)
+        slack += 4 * UNIT
+    gap = abs(data - data.T).tocoo()
+    worst = float(gap.data.max()) if gap.nnz else 0.0
+    if worst > 0:
+        if worst > tolerance and not policy.symmetrize:
+            at = int(gap.data.argmax())
+            raise _asymmetry(data, int(gap.row[at]), int(gap.col[at]), what)
+        data = sparse.csr_array((data + data.T) * 0.5)
+        slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
+    return data, slack
+
+
+def _asymmetry(data: Any, i: int, j: int, what: str) -> AsymmetryError:
+    return AsymmetryError(
+        f"{what} is not symmetric: {what}[{i}, {j}] = {data[i, j]:.6g} but {what}[{j}, {i}] = "
+        f"{data[j, i]:.6g}. "
+        "Expected equal similarities; mend the kernel, or pass symmetrize=True to average the two."
+    )
+
+
+def _check_diagonal(diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, n: int) -> float:
+    """The largest deviation of the diagonal from 1 that is put down to rounding; else an error."""
+    if n and not diagonal.any():
+        raise DiagonalError(
+            f"the diagonal of {what} is all 0, so these look like distances; expected similarities with a "
+            "diagonal of 1. "
+            "Pass kernel=vendimeter.kernels.FromDistances(scale=…) to turn distances into similarities."
+        )
+    if policy.normalize:
+        i = int(diagonal.argmin())
+        if diagonal[i] <= 0:
+            raise DiagonalError(
+                f"{what}[{i}, {i}] = {diagonal[i]:.6g}; normalize=True divides by the square root of the "
+                "diagonal and "
+                "expected it to be positive."
+            )
+        return 0.0
+    i = int(np.abs(diagonal - 1).argmax())
+    off = float(abs(diagonal[i] - 1))
+    if off > max(tolerance, 1e-9):
+        raise DiagonalError(
+            f"{what}[{i}, {i}] = {diagonal[i]:.6g}; expected every item to have similarity 1 with itself. "
+            f"Mend the kernel, or pass normalize=True to divide each {what}[i, j] by √({what}[i, i] "
+            f"{what}[j, j])."
+        )
+    return 2 * off

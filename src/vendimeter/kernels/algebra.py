@@ -1,0 +1,164 @@
+"""Sums and products of similarities: features stay features where that is exact and no wider than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import is_sparse
+from vendimeter._matrix_checks import Policy
+from vendimeter.errors import InputError
+from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
+from vendimeter.spectrum import UNIT
+
+__all__ = ["combine", "multiply"]
+
+PRODUCT_WIDTH = 4096  # beyond this many columns dense features are not multiplied, but their kernels are
+
+
+def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Similarity:
+    """The similarity Σ c·K of a weighted sum of kernels; features stay features."""
+    sizes = {part.n for part in parts}
+    if len(sizes) > 1:
+        raise InputError(
+            f"the parts of the kernel see {sorted(sizes)} items; expected the same items for each."
+        )
+    if len(parts) == 1 and coefficients[0] == 1:
+        return parts[0]
+    scales = np.sqrt(coefficients)
+    features = [part for part in parts if isinstance(part, Features)]
+    if len(features) == len(parts):
+        if all(part.sparse for part in features):
+            from scipy import sparse
+
+            rows = [scale * part.rows(slice(None)) for part, scale in zip(features, scales, strict=True)]
+            return Features(
+                sparse.csr_array(sparse.hstack(rows, format="csr")),
+                rounding=max(part.rounding for part in features) + 2 * UNIT,
+            )
+        if sum(part.width for part in features) <= max(
+            PRODUCT_WIDTH, *(p.width for p in features if not p.sparse)
+        ):
+            return _Stacked(features, [float(scale) for scale in scales])
+    mended = [_mended(part) for part in parts]
+
+    def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        return sum(c * part.block(rows, cols) for c, part in zip(coefficients, mended, strict=True))  # type: ignore[return-value]
+
+    error = sum(c * part.entry_error for c, part in zip(coefficients, mended, strict=True))
+    return _joined(mended, block, error + len(parts) * 2 * UNIT)
+
+
+def multiply(parts: Sequence[Similarity]) -> Similarity:
+    """The similarity K₁∘K₂∘… of a product of kernels; features stay features where that is no wider than K."""
+    sizes = {part.n for part in parts}
+    if len(sizes) > 1:
+        raise InputError(
+            f"the factors of the kernel see {sorted(sizes)} items; expected the same items for each."
+        )
+    product = parts[0]
+    for part in parts[1:]:
+        product = _multiply_two(product, part)
+    return product
+
+
+def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
+    if isinstance(left, Features) and isinstance(right, Features):
+        if left.sparse and right.sparse:
+            return _multiply_sparse(left, right)
+        if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
+            return _Multiplied(left, right)
+    left, right = _mended(left), _mended(right)
+
+    def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        one = left.block(rows, cols)
+        return one * one if left is right else one * right.block(rows, cols)
+
+    return _joined([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
+
+
+def _multiply_sparse(left: Features, right: Features) -> Features:
+    """Row by row, the products of the non-zero entries; only the column pairs that occur become columns."""
+    from scipy import sparse
+
+    a, b = left.rows(slice(None)), right.rows(slice(None))
+    count_a, count_b = np.diff(a.indptr), np.diff(b.indptr)
+    counts = (count_a * count_b).astype(np.int64)
+    row = np.repeat(np.arange(left.n), counts)
+    inside = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at_a = a.indptr[:-1][row] + inside // np.maximum(count_b, 1)[row]
+    at_b = b.indptr[:-1][row] + inside % np.maximum(count_b, 1)[row]
+    pair = a.indices[at_a].astype(np.int64) * right.width + b.indices[at_b]
+    _, column = np.unique(pair, return_inverse=True)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    width = int(column.max()) + 1 if len(column) else 1
+    data = sparse.csr_array((a.data[at_a] * b.data[at_b], column, indptr), shape=(left.n, width))
+    return Features(data, rounding=left.rounding + right.rounding + 2 * UNIT)
+
+
+def _mended(part: Similarity) -> Similarity:
+    """A part with its own normalisation applied, since the whole cannot do it afterwards."""
+    return part.checked() if isinstance(part, Matrix) and part.policy != Policy() else part
+
+
+def _joined(
+    parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], np.ndarray], error: float
+) -> Pairwise:
+    policy = Policy(
+        symmetrize=any(part.policy.symmetrize for part in parts),
+        project=any(part.policy.project for part in parts),
+    )
+
+    def keys(index: np.ndarray) -> list[Hashable] | None:
+        found = [part.keys(index) for part in parts]
+        return None if any(key is None for key in found) else list(zip(*found, strict=True))  # type: ignore[arg-type]
+
+    return Pairwise(
+        parts[0].n,
+        block,
+        rounding=error,
+        trusted=all(part.trusted for part in parts),
+        policy=policy,
+        keys=keys,
+    )
+
+
+class _Stacked(Features):
+    """Dense features side by side, each scaled: the features of a weighted sum of kernels."""
+
+    def __init__(self, parts: Sequence[Features], scales: Sequence[float]):
+        self._parts, self._scales = parts, scales
+        self.n, self.width, self.sparse = parts[0].n, sum(part.width for part in parts), False
+        self.rounding = max(part.rounding for part in parts) + 2 * UNIT
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.result_type(*(part.dtype for part in self._parts))
+
+    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
+        return np.hstack(
+            [scale * _full(part.rows(index)) for part, scale in zip(self._parts, self._scales, strict=True)]
+        )
+
+
+class _Multiplied(Features):
+    """All products of two features' columns: the features of a product of kernels."""
+
+    def __init__(self, left: Features, right: Features):
+        self._left, self._right = left, right
+        self.n, self.width, self.sparse = left.n, left.width * right.width, False
+        self.rounding = left.rounding + right.rounding + 2 * UNIT
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.result_type(self._left.dtype, self._right.dtype)
+
+    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
+        left, right = _full(self._left.rows(index)), _full(self._right.rows(index))
+        return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+
+
+def _full(rows: Any) -> np.ndarray:
+    return rows.toarray() if is_sparse(rows) else rows
