@@ -1,0 +1,53 @@
+"""200,000 float32 embeddings of 768 columns: the library beside bare BLAS and the official package, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import vendimeter as vm
+from measure import best_times, extra_memory, table
+from vendimeter.solvers.gram import gram
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--columns", type=int, default=768)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    X = np.random.default_rng(0).standard_normal((options.rows, options.columns), dtype=np.float32)
+    features = vm.kernels.Cosine().similarity(X)
+    cases = {
+        "bare X.T @ X": lambda: X.T @ X,
+        "Gram stage, float32 products": lambda: gram(features, None, precision="float32", probes=0),
+        "score, float32 with certificate": lambda: vm.score(X, precision="float32"),
+        'score, precision="float64"': lambda: vm.score(X, precision="float64"),
+    }
+    try:
+        from vendi_score import vendi
+    except ImportError:
+        print("The official package is not installed; `make bench` installs it.", file=sys.stderr)
+    else:
+        cases["official score_dual (no bound)"] = lambda: vendi.score_dual(X)
+    times = best_times(cases, options.repeats)
+    bare = times["bare X.T @ X"]
+    rows = []
+    for name, case in cases.items():
+        answer = case()
+        bound = f"±{answer.half_width:.1e} ({answer.level})" if isinstance(answer, vm.Score) else "–"
+        rows.append(
+            [name, f"{times[name]:.3f}", f"{times[name] / bare:.2f}×", f"{extra_memory(case):.0f}", bound]
+        )
+    print(
+        f"\n{options.rows:,} × {options.columns} float32, best of {options.repeats} (seconds; × bare product; extra MiB)\n"
+    )
+    print(table(["", "seconds", "ratio", "extra MiB", "bound"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""All benchmarks, one after the other, each in a process of its own: `make bench`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPTS = ["imports.py", "embeddings.py", "groups.py", "growth.py", "defects.py"]
+
+
+def main() -> None:
+    folder = Path(__file__).parent
+    failed = [
+        name for name in SCRIPTS if subprocess.run([sys.executable, folder / name], check=False).returncode
+    ]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
