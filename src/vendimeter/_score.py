@@ -120,7 +120,7 @@ def score(
     >>> import numpy as np
     >>> import vendimeter as vm
     >>> vm.score(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
-    Score(1.88988 ± 1e-14, q=1, n=3, method='gram', level='deterministic')
+    Score(1.88988 ± ...e-14, q=1, n=3, method='gram', level='deterministic')
     >>> round(vm.score(["red", "red", "blue"], kernel="match"), 4)
     1.8899
     >>> round(vm.score([1, 2, 9], kernel=lambda a, b: float(a % 2 == b % 2)), 4)

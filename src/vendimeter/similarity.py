@@ -23,7 +23,7 @@ from vendimeter._matrix_checks import Policy, check, tolerance_of
 from vendimeter.errors import AsymmetryError
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Features", "Index", "Matrix", "Pairwise", "Similarity"]
+__all__ = ["Features", "Index", "Matrix", "Pairwise", "Similarity", "row_keys"]
 
 Index = slice | np.ndarray
 CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
@@ -98,6 +98,9 @@ class Features(Similarity):
         How many columns the prepared rows have, when not those of `data`.
     rounding : float
         Bound on the relative error that `prepare` leaves in a row.
+    keys : callable, optional
+        positions → something hashable an item; items with equal keys are identical. By default the bytes of the row
+        as the user has it: rows that only rounding makes equal are not identical.
 
     Examples
     --------
@@ -114,8 +117,10 @@ class Features(Similarity):
         *,
         width: int | None = None,
         rounding: float = 0.0,
+        keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
     ):
         self.data = data
+        self._keys = keys
         self.n = int(data.shape[0])
         self.width = int(data.shape[1]) if width is None else width
         self.sparse = is_sparse(data)
@@ -159,17 +164,22 @@ class Features(Similarity):
         return product.toarray() if self.sparse else product
 
     def keys(self, index: Index) -> list[Hashable] | None:
-        """The bytes of the feature rows: equal features are identical items."""
+        """What tells the items apart."""
         places = _positions(index, self.n)
+        if self._keys is not None:
+            return self._keys(places)
         keys: list[Hashable] = []
         for part in blocks(len(places), self.width if not self.sparse else 64):
-            rows = self.rows(places[part])
-            if self.sparse:
-                ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-                keys.extend((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in ends)
-            else:
-                keys.extend(row.tobytes() for row in rows)
+            keys.extend(row_keys(self.data[places[part]]))
         return keys
+
+
+def row_keys(rows: Any) -> list[Hashable]:
+    """The bytes of each row of a dense or CSR array."""
+    if is_sparse(rows):
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return [(rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in ends]
+    return [row.tobytes() for row in np.ascontiguousarray(rows)]
 
 
 class _Taken(Features):
@@ -186,6 +196,9 @@ class _Taken(Features):
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         return self._whole.rows(self._index[index], out)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return self._whole.keys(self._index[index])
 
 
 class Matrix(Similarity):

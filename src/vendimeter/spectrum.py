@@ -82,13 +82,16 @@ def _f(x: np.ndarray, q: float) -> np.ndarray:
     log = np.log(np.where(x > 0, x, 1.0))
     if q == 1:
         return -x * log
-    return x * np.expm1((q - 1) * log) / (1 - q)
+    if abs(q - 1) < 0.5:
+        return x * np.expm1((q - 1) * log) / (1 - q)
+    return np.where(x > 0, np.exp(q * log) - x, 0.0) / (1 - q)
 
 
 def _slope(x: np.ndarray, q: float) -> np.ndarray:
-    """The derivative of `_f`; infinite at 0 for q ≤ 1, where no tangent exists."""
+    """The derivative of `_f`; infinite at 0, where no tangent is taken."""
     log = np.log(np.where(x > 0, x, 1.0))
-    slope = -1 - log if q == 1 else -1 + q * np.expm1((q - 1) * log) / (1 - q)
+    with np.errstate(over="ignore"):
+        slope = -1 - log if q == 1 else -1 + q * np.expm1((q - 1) * log) / (1 - q)
     return np.where(x > 0, slope, np.inf)
 
 
@@ -114,7 +117,7 @@ def _norm(values: np.ndarray, q: float) -> np.ndarray:
 def _from_norm(norm: np.ndarray, q: float) -> np.ndarray:
     """The score of order q > 1 from ‖λ‖_q; infinite where the norm is 0."""
     power = -1.0 if math.isinf(q) else q / (1 - q)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.exp(power * np.log(np.maximum(norm, 0.0)))
 
 
@@ -142,9 +145,10 @@ def hill(eigenvalues: np.ndarray, q: float, *, zero_below: np.ndarray | float = 
     """
     x = eigenvalues
     if q < 1:
-        x = np.where(x > np.asarray(zero_below)[..., None], x, 0.0)
-    if q == 0:
-        return np.count_nonzero(x, axis=-1).astype(np.float64)
+        above = x > np.asarray(zero_below)[..., None]
+        if q == 0:
+            return np.maximum(np.count_nonzero(above, axis=-1), 1).astype(np.float64)
+        x = np.where(above | (x == x.max(axis=-1, keepdims=True)), x, 0.0)
     x = x / x.sum(axis=-1, keepdims=True)
     if q < 2:
         return _from_sum(_f(x, q).sum(axis=-1), q, float(x.shape[-1]))
@@ -174,33 +178,32 @@ def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tup
         low = np.count_nonzero(x > (threshold + e)[..., None], axis=-1)
         high = np.count_nonzero(x > (threshold - e)[..., None], axis=-1)
         return np.maximum(low, 1).astype(np.float64), np.maximum(high, 1).astype(np.float64)
-    # What the evaluation of the formulas below may itself lose, relative to the score.
-    pad = (m + 16) * UNIT
-    if q >= 2:
+    low, high = np.ones(x.shape[:-1]), np.full(x.shape[:-1], float(m))
+    if q < 2:
+        total_low, total_high = _bracket_sum(x, e, q)
+        mapped = 8 * UNIT * (1 + math.log(m))  # what the way from the sum to the score may lose
+        low = np.maximum(low, _from_sum(total_low, q, float(m)) * (1 - mapped))
+        high = np.minimum(high, _from_sum(total_high, q, float(m)) * (1 + mapped))
+    if q > 1:  # between 1 and 2 both hold
         norm = _norm(x, q)
-        low, high = _from_norm(norm + e, q), _from_norm(norm - e, q)
-        pad = pad * 2
-    else:
-        low, high, size = _bracket_sum(x, e, q)
-        low, high = _from_sum(low, q, float(m)), _from_sum(high, q, float(m))
-        pad = pad * (1 + size)
-        if q > 1:  # the norm bound holds here too, and is sharper away from q = 1
-            norm, e_norm = _norm(x, q), e * m ** (1 / q - 0.5)
-            low = np.maximum(low, _from_norm(norm + e_norm, q))
-            high = np.minimum(high, _from_norm(norm - e_norm, q))
-    return np.clip(low * (1 - pad), 1.0, m), np.clip(high * (1 + pad), 1.0, m)
+        reach = e * m ** max(1 / q - 0.5, 0.0)
+        # The norm is right to (m + 16) u, and enters the score with a power of q/(q − 1).
+        lost = (m + 16) * UNIT * (1 + (1.0 if math.isinf(q) else q / (q - 1)))
+        low = np.maximum(low, _from_norm(norm + reach, q) * (1 - lost))
+        high = np.minimum(high, _from_norm(norm - reach, q) * (1 + lost))
+    return low, high
 
 
-def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds on T = Σf(λ) for 0 < q < 2, and the size of the sums that enter."""
+def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on T = Σf(λ) for 0 < q < 2, widened by what evaluating them may lose."""
     m = x.shape[-1]
     e = e[..., None]
     zero = np.zeros((*x.shape[:-1], 1))
     value = np.concatenate([zero, np.cumsum(_f(x, q), axis=-1)], axis=-1)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         slope = np.concatenate([zero, np.sqrt(np.cumsum(_slope(x, q) ** 2, axis=-1))], axis=-1)
-    first_order = e * slope  # at every split k = 0 … m: the k largest are "big"
-    first_order = np.where(e > 0, first_order, 0.0)
+        first_order = np.where(e > 0, e * slope, 0.0)  # at every split k = 0 … m: the k largest are "big"
+    lost = (m + 16) * UNIT * (1 + value[..., -1])
 
     small = m - np.arange(m + 1)
     tail = np.concatenate([np.cumsum(x[..., ::-1], axis=-1)[..., ::-1], zero], axis=-1)
@@ -208,13 +211,10 @@ def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np
     mean = np.minimum((tail + np.sqrt(small) * e) / np.maximum(small, 1), best)
     upper = value + first_order + small * _f(mean, q)
 
-    least = x - e
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        second_order = 0.5 * e**2 * q * least ** (q - 2)
-        second_order = np.where(e > 0, second_order, 0.0)
+        second_order = np.where(e > 0, 0.5 * e**2 * q * (x - e) ** (q - 2), 0.0)
         lower = np.where(x > 2 * e, value[..., 1:] - first_order[..., 1:] - second_order, 0.0)
-    size = np.abs(value[..., -1]) if q >= 1 else np.abs(value[..., -1]) * (1 + 1 / q)
-    return np.maximum(lower.max(axis=-1), 0.0), upper.min(axis=-1), size
+    return np.maximum(lower.max(axis=-1) - lost, 0.0), upper.min(axis=-1) * (1 + (m + 16) * UNIT) + lost
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Simil
             return Features(
                 sparse.csr_array(sparse.hstack(rows, format="csr")),
                 rounding=max(part.rounding for part in features) + 2 * UNIT,
+                keys=_joint_keys(features),
             )
         if sum(part.width for part in features) <= max(
             PRODUCT_WIDTH, *(p.width for p in features if not p.sparse)
@@ -95,12 +96,22 @@ def _multiply_sparse(left: Features, right: Features) -> Features:
     indptr = np.concatenate([[0], np.cumsum(counts)])
     width = int(column.max()) + 1 if len(column) else 1
     data = sparse.csr_array((a.data[at_a] * b.data[at_b], column, indptr), shape=(left.n, width))
-    return Features(data, rounding=left.rounding + right.rounding + 2 * UNIT)
+    return Features(data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_joint_keys([left, right]))
 
 
 def _mended(part: Similarity) -> Similarity:
     """A part with its own normalisation applied, since the whole cannot do it afterwards."""
     return part.checked() if isinstance(part, Matrix) and part.policy != Policy() else part
+
+
+def _joint_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] | None]:
+    """Items are identical when they are so in every part."""
+
+    def keys(index: Any) -> list[Hashable] | None:
+        found = [part.keys(index) for part in parts]
+        return None if any(key is None for key in found) else list(zip(*found, strict=True))  # type: ignore[arg-type]
+
+    return keys
 
 
 def _joined(
@@ -111,17 +122,13 @@ def _joined(
         project=any(part.policy.project for part in parts),
     )
 
-    def keys(index: np.ndarray) -> list[Hashable] | None:
-        found = [part.keys(index) for part in parts]
-        return None if any(key is None for key in found) else list(zip(*found, strict=True))  # type: ignore[arg-type]
-
     return Pairwise(
         parts[0].n,
         block,
         rounding=error,
         trusted=all(part.trusted for part in parts),
         policy=policy,
-        keys=keys,
+        keys=_joint_keys(parts),
     )
 
 
@@ -132,6 +139,7 @@ class _Stacked(Features):
         self._parts, self._scales = parts, scales
         self.n, self.width, self.sparse = parts[0].n, sum(part.width for part in parts), False
         self.rounding = max(part.rounding for part in parts) + 2 * UNIT
+        self._keys = _joint_keys(parts)
 
     @property
     def dtype(self) -> np.dtype:
@@ -150,6 +158,7 @@ class _Multiplied(Features):
         self._left, self._right = left, right
         self.n, self.width, self.sparse = left.n, left.width * right.width, False
         self.rounding = left.rounding + right.rounding + 2 * UNIT
+        self._keys = _joint_keys([left, right])
 
     @property
     def dtype(self) -> np.dtype:

@@ -14,7 +14,7 @@ from vendimeter._matrix_checks import Policy
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import Cosine, _check_scale
-from vendimeter.similarity import Matrix, Pairwise, Similarity
+from vendimeter.similarity import Matrix, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Embed", "FromDistances", "FromFunction", "On", "Precomputed"]
@@ -271,7 +271,7 @@ class FromFunction(Kernel):
 
 def _hashable(items: Any) -> list[Hashable] | None:
     if isinstance(items, np.ndarray) and items.dtype != object:
-        return [row.tobytes() for row in np.ascontiguousarray(items)]
+        return row_keys(items)
     # Only values that are equal exactly when they look equal; 1 == 1.0 == True would merge what a function tells apart.
     return (
         [(type(item), item) for item in items]

@@ -13,7 +13,7 @@ from vendimeter._tables import column, has_columns, names
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Pairwise, Similarity
+from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Jaccard", "Match", "indicators"]
@@ -88,10 +88,7 @@ class Jaccard(Kernel):
 
         rounding = 2 * UNIT if whole else (4 * rows.shape[1] + 4) * UNIT
 
-        def keys(index: np.ndarray) -> list[Hashable] | None:
-            return None if is_sparse(rows) else [row.tobytes() for row in np.ascontiguousarray(rows[index])]
-
-        return Pairwise(rows.shape[0], block, rounding=rounding, keys=keys)
+        return Pairwise(rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
 
     def _rows(self, samples: Any) -> Any:
         if isinstance(samples, list | tuple) and samples and isinstance(samples[0], set | frozenset):

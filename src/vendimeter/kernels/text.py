@@ -107,4 +107,8 @@ class NGram(Kernel):
         )
         joined.sort_indices()
         longest = int(np.diff(joined.indptr).max())
-        return Features(joined, rounding=(longest / 2 + 6) * UNIT)
+        return Features(
+            joined,
+            rounding=(longest / 2 + 6) * UNIT,
+            keys=lambda places: [texts[place] for place in places.tolist()],
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from vendimeter._arrays import as_rows, blocks, is_sparse
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Pairwise, Similarity
+from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
 __all__ = ["RBF", "Cosine", "Laplacian", "Polynomial", "ProbabilityProduct"]
@@ -244,10 +243,6 @@ class _Radial(Kernel):
         return rows
 
 
-def _row_keys(rows: np.ndarray) -> Callable[[np.ndarray], list[Hashable]]:
-    return lambda index: [row.tobytes() for row in np.ascontiguousarray(rows[index])]
-
-
 @dataclass(frozen=True)
 class RBF(_Radial):
     """Gaussian kernel: k(a, b) = exp(−‖a − b‖² / 2σ²).
@@ -293,7 +288,9 @@ class RBF(_Radial):
                 return np.exp(squares / (-2 * sigma**2), out=squares)
 
             # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
-            return Pairwise(len(rows), direct, rounding=(width + 6) * UNIT, keys=_row_keys(rows))
+            return Pairwise(
+                len(rows), direct, rounding=(width + 6) * UNIT, keys=lambda index: row_keys(rows[index])
+            )
 
         centre = sum(rows[part].sum(axis=0, dtype=np.float64) for part in blocks(*rows.shape)) / len(rows)
         radius = max(
@@ -312,7 +309,9 @@ class RBF(_Radial):
             return np.exp(squares / (-2 * sigma**2), out=squares)
 
         rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * sigma**2) + 4 * UNIT
-        return Pairwise(len(rows), product, rounding=min(rounding, 1.0), keys=_row_keys(rows))
+        return Pairwise(
+            len(rows), product, rounding=min(rounding, 1.0), keys=lambda index: row_keys(rows[index])
+        )
 
 
 @dataclass(frozen=True)
@@ -356,4 +355,6 @@ class Laplacian(_Radial):
             distances = cdist(np.asarray(rows[i], float), np.asarray(rows[j], float), "cityblock")
             return np.exp(distances / -scale, out=distances)
 
-        return Pairwise(len(rows), block, rounding=(rows.shape[1] + 6) * UNIT, keys=_row_keys(rows))
+        return Pairwise(
+            len(rows), block, rounding=(rows.shape[1] + 6) * UNIT, keys=lambda index: row_keys(rows[index])
+        )

@@ -18,7 +18,7 @@ from vendimeter.solvers.gram import gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, check_size
 from vendimeter.spectrum import UNIT, MomentSpectrum, Spectrum
 
-__all__ = ["Solution", "clean", "solve"]
+__all__ = ["Solution", "clean", "projected", "solve"]
 
 
 @dataclass(frozen=True)
@@ -242,14 +242,22 @@ def clean(
     mass = -float(negative.sum())
     if project:
         notes = {**notes, "removed_mass": mass}
-        values = np.maximum(values, 0.0)
-        values = values / values.sum()
+        values, error = projected(values, error)  # type: ignore[assignment]
     elif values[-1] < -max(tolerance, error):
         raise indefinite(float(values[-1]), mass, len(values))
     elif mass > 0 and tolerance > 0:
         error += float(np.linalg.norm(negative))
     level = "deterministic" if confidence == 1 else "probabilistic"
     return Solution(Spectrum(np.maximum(values, 0.0), error, level, confidence), method, notes)
+
+
+def projected(values: np.ndarray, error: np.ndarray | float) -> tuple[np.ndarray, np.ndarray | float]:
+    """Eigenvalues along the last axis without the negative ones, with sum 1 again, and the error that leaves."""
+    values = np.maximum(values, 0.0)
+    total = values.sum(axis=-1)
+    # The sum is off by at most √n times the error, and everything is divided by it.
+    spread = 1 + math.sqrt(values.shape[-1]) * np.linalg.norm(values, axis=-1) / total
+    return values / total[..., None], error * spread / total + 4 * UNIT
 
 
 def indefinite(lowest: float, mass: float, size: int) -> IndefiniteError:
