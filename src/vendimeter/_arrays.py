@@ -1,20 +1,32 @@
-"""The only file that knows array libraries: what the user passed → rows of numbers.
+"""The only file that knows array libraries: what the user passed → items, or rows of numbers.
 
-Today that is NumPy and SciPy sparse. SciPy's sparse package is looked up in `sys.modules`, never imported to find
-out whether an object is sparse: who has a sparse array has imported it already.
+Today that is NumPy and SciPy sparse, and columns of frame libraries. Libraries are looked up in `sys.modules`, never
+imported to find out what an object is: who has a sparse array or a frame has imported its library already.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from vendimeter._messages import brief, shape_of
 from vendimeter.errors import EmptyError, InputError
 
 BLOCK_BYTES = 8 << 20  # working blocks are about this large: they fit the cache, and memory stays bounded
+
+_TABLES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
+_COLUMNS = {
+    "pandas": ("Series", "Index", "Categorical"),
+    "polars": ("Series",),
+    "pyarrow": ("Array", "ChunkedArray"),
+}
+EMPTY = "samples is empty; the diversity of nothing is undefined."
+
+
+# ---------------------------------------------------------------------------------------------------- what is it?
 
 
 def is_sparse(value: Any) -> bool:
@@ -23,19 +35,13 @@ def is_sparse(value: Any) -> bool:
     return sparse is not None and sparse.issparse(value)
 
 
-_TABLES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
-_COLUMNS = {"pandas": ("Series", "Index"), "polars": ("Series",), "pyarrow": ("Array", "ChunkedArray")}
-
-
-def _is_any(value: Any, classes: dict[str, tuple[str, ...]]) -> bool:
+def _is_any(value: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether `value` is of one of these classes, of libraries that the user has imported already."""
-    loaded = ((sys.modules.get(module), names) for module, names in classes.items())
-    return any(
-        isinstance(value, getattr(library, name, ()))
-        for library, names in loaded
-        if library
-        for name in names
-    )
+    for module, names in classes.items():
+        library = sys.modules.get(module)
+        if library is not None and any(isinstance(value, getattr(library, name, ())) for name in names):
+            return True
+    return False
 
 
 def is_table(value: Any) -> bool:
@@ -48,24 +54,75 @@ def is_frame_column(value: Any) -> bool:
     return _is_any(value, _COLUMNS)
 
 
+def is_text(samples: Any) -> bool:
+    """Whether the items are strings."""
+    if isinstance(samples, np.ndarray):
+        return samples.dtype.kind in "US" or (
+            samples.dtype == object and samples.size > 0 and isinstance(samples.flat[0], str | bytes)
+        )
+    return isinstance(samples, Sequence) and len(samples) > 0 and isinstance(samples[0], str | bytes)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is a gap: None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas' NA refuses to be a truth value
+        return type(value).__name__ == "NAType"
+    except ValueError:  # an array is not a gap
+        return False
+
+
+def refuse_set(samples: Any, what: str) -> None:
+    """Weights and labels belong to items by position, and a set has none."""
+    if isinstance(samples, set | frozenset):
+        raise InputError(f"samples is a set, which has no order, and {what} go by position; expected a list.")
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """A mask would be dropped in silence."""
+    listed = isinstance(value, list | tuple)
+    if isinstance(value, np.ma.MaskedArray) or (
+        listed and any(isinstance(v, np.ma.MaskedArray) for v in value)
+    ):
+        raise InputError(f"{what} is a masked array; fill or drop the masked values first.")
+
+
+# ----------------------------------------------------------------------------------------------------- as columns
+
+
 def to_numpy(column: Any) -> np.ndarray:
     """A column of any frame library as a NumPy array."""
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return column.to_numpy(zero_copy_only=False)
-    return column.to_numpy()
+    return np.asarray(column) if type(column).__name__ == "Categorical" else column.to_numpy()
+
+
+def to_list(column: Any) -> list[Any]:
+    """A column, array or sequence as a list of plain Python values."""
+    if is_frame_column(column):
+        for name in ("to_pylist", "to_list", "tolist"):
+            if hasattr(column, name):
+                return getattr(column, name)()
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
 def length(samples: Any) -> int:
     """How many items there are."""
     if is_sparse(samples) or isinstance(samples, np.ndarray):
         if len(samples.shape) == 0:
-            raise InputError(f"samples is the single value {samples!r}; expected a collection of items.")
+            raise InputError(f"samples is the single value {brief(samples)}; expected a collection of items.")
         return int(samples.shape[0])
-    if isinstance(samples, dict):
+    if isinstance(samples, Mapping):
         sizes = {key: length(column) for key, column in samples.items()}
-        if len(set(sizes.values())) > 1:
+        odd = next((key for key, size in sizes.items() if size != next(iter(sizes.values()))), None)
+        if odd is not None:
+            first = next(iter(sizes))
             raise InputError(
-                f"the columns of the table have different lengths: {sizes}; expected one length."
+                f"column {brief(first)} has {sizes[first]} entries and column {brief(odd)} has {sizes[odd]}; "
+                "expected columns of one length."
             )
         return next(iter(sizes.values()), 0)
     try:
@@ -86,33 +143,44 @@ def take(samples: Any, index: np.ndarray | slice) -> Any:
     return [samples[int(i)] for i in positions]
 
 
-def is_text(samples: Any) -> bool:
-    """Whether the items are strings."""
-    if isinstance(samples, np.ndarray):
-        return samples.dtype.kind in "US" or (
-            samples.dtype == object and samples.size > 0 and isinstance(samples.flat[0], str | bytes)
-        )
-    return isinstance(samples, Sequence) and len(samples) > 0 and isinstance(samples[0], str | bytes)
+def blocks(count: int, width: int, itemsize: int = 8) -> list[slice]:
+    """Slices that cut `count` rows into blocks of about BLOCK_BYTES."""
+    step = max(1, min(count, BLOCK_BYTES // max(1, width * itemsize)))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+# ------------------------------------------------------------------------------------------------- items and rows
 
 
 def as_list(samples: Any, *, kernel: str) -> Any:
-    """Items of any type as a sequence that can be indexed by position."""
+    """Items of any type as an array, a list or CSR rows: something that can be indexed by position."""
     if is_frame_column(samples):
         samples = to_numpy(samples)
+    refuse_masked(samples, "samples")
     if isinstance(samples, str | bytes):
         raise InputError(
-            f"samples is a single text of {len(samples)} characters; {kernel} expected a collection: put "
-            "the texts "
-            "into a list."
+            f"samples is a single text of {len(samples)} characters; {kernel} expected a collection: put the "
+            "texts into a list."
         )
-    if is_sparse(samples):
-        return samples
-    count = length(samples)
-    if count == 0:
-        raise EmptyError("samples is empty; the diversity of nothing is undefined.")
-    if isinstance(samples, np.ndarray | list | tuple):
-        return samples
-    return list(samples)
+    if is_sparse(samples):  # before tables, because one sparse format is a dict
+        if samples.shape[0] == 0:
+            raise EmptyError(EMPTY)
+        return csr(samples)
+    if is_table(samples) or isinstance(samples, Mapping):
+        raise _unnamed_column(kernel)
+    if length(samples) == 0:
+        raise EmptyError(EMPTY)
+    if isinstance(samples, np.matrix):
+        return np.asarray(samples)
+    return samples if isinstance(samples, np.ndarray | list | tuple) else list(samples)
+
+
+def _unnamed_column(kernel: str) -> InputError:
+    return InputError(
+        f"samples is a table and {kernel} does not say which column to read; name it: kernel=On('column', "
+        "…), or "
+        "pass the column itself."
+    )
 
 
 def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = False) -> Any:
@@ -129,26 +197,14 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     dense : bool
         Whether sparse rows are of no use to this kernel.
     """
-    if is_sparse(samples):
-        return _csr(samples, kernel, dense)
-    if is_table(samples) or isinstance(samples, dict):
-        raise InputError(
-            f"samples is a table and {kernel} does not say which column to read; "
-            "name it: kernel=On('column', …), or pass the columns as an array."
-        )
-    if isinstance(samples, np.ma.MaskedArray):
-        raise InputError("samples is a masked array; fill or drop the masked values first.")
-    if is_frame_column(samples):
-        samples = to_numpy(samples)
-    if is_text(samples):
-        raise InputError(
-            f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
-            "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a "
-            "function k(a, b)."
-        )
-    rows = samples if isinstance(samples, np.ndarray) else _stack(samples, kernel)
-    if rows.dtype == object:
-        rows = _stack(list(rows), kernel)
+    if isinstance(samples, str):
+        raise _strings(kernel)
+    items = as_list(samples, kernel=kernel)
+    if is_sparse(items):
+        return _sparse_rows(items, kernel, dense)
+    if is_text(items):
+        raise _strings(kernel)
+    rows = items if isinstance(items, np.ndarray) and items.dtype != object else _stack(items, kernel)
     if rows.dtype.kind not in "buif":
         raise InputError(
             f"samples has dtype {rows.dtype}; {kernel} expected real numbers."
@@ -157,13 +213,12 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     if rows.ndim == 1 and scalars:
         rows = rows[:, None]
     if rows.ndim != 2:
-        shape = "×".join(map(str, rows.shape)) or "a single number"
         hint = "use samples.reshape(len(samples), -1)"
         if rows.ndim < 2:
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
-        raise InputError(f"samples has shape {shape}; {kernel} expected one vector a row: {hint}.")
-    if rows.shape[0] == 0:
-        raise EmptyError("samples is empty; the diversity of nothing is undefined.")
+        raise InputError(
+            f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}."
+        )
     if rows.shape[1] == 0:
         raise InputError(
             f"samples has {rows.shape[0]} rows of no columns; {kernel} expected at least one column."
@@ -171,57 +226,87 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     return rows
 
 
-def _stack(samples: Any, kernel: str) -> np.ndarray:
+def _strings(kernel: str) -> InputError:
+    return InputError(
+        f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
+        "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a function "
+        "k(a, b)."
+    )
+
+
+def _stack(items: Any, kernel: str) -> np.ndarray:
     """A list of numbers or vectors as an array, or an error that names the odd one out."""
-    samples = as_list(samples, kernel=kernel)
     try:
-        rows = np.asarray(samples)
+        rows = np.asarray(items)
         if rows.dtype != object:
             return rows
     except ValueError:
         pass
-    shapes = [np.shape(item) if _numeric(item) else None for item in samples]
-    for i, shape in enumerate(shapes):
-        if shape is None:
+    if isinstance(items, np.ndarray) and items.ndim > 1:
+        items = list(items)
+    first = None
+    for i, item in enumerate(items):
+        if is_missing(item):
             raise InputError(
-                f"item {i} is a {type(samples[i]).__name__}; {kernel} expected vectors of numbers. For "
-                "other items "
-                "pass a kernel made for them, or a function k(a, b)."
+                f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it."
             )
-        if shape != shapes[0]:
+        if isinstance(item, str | bytes):
+            raise _strings(kernel)
+        try:
+            vector = np.asarray(item)
+        except ValueError:
+            vector = np.array(None)
+        if vector.dtype == object and vector.ndim == 1:  # numbers in an object array, or a gap among them
+            gap = next((value for value in item if is_missing(value)), vector)
+            if gap is not vector:
+                raise InputError(
+                    f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item."
+                )
+            vector = _numbers(vector)
+        if vector.dtype.kind not in "buif":
             raise InputError(
-                f"item {i} has shape {shape} and item 0 has shape {shapes[0]}; {kernel} expected vectors of "
-                "one length."
+                f"item {i} is a {type(item).__name__}; {kernel} expected vectors of numbers. For other "
+                "items pass a "
+                "kernel made for them, or a function k(a, b)."
             )
-    return np.asarray([np.asarray(item) for item in samples])
+        first = vector.shape if first is None else first
+        if vector.shape != first:
+            raise InputError(
+                f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
+                f"{kernel} expected "
+                "vectors of one length."
+            )
+    return np.asarray([_numbers(np.asarray(item)) for item in items])
 
 
-def _numeric(item: Any) -> bool:
+def _numbers(vector: np.ndarray) -> np.ndarray:
+    """An object array of plain numbers as an array of numbers."""
+    if vector.dtype != object:
+        return vector
     try:
-        return np.asarray(item).dtype.kind in "buif"
+        return np.asarray(vector.tolist())
     except ValueError:
-        return False
+        return vector
 
 
-def _csr(samples: Any, kernel: str, dense: bool) -> Any:
-    from scipy import sparse
-
+def _sparse_rows(rows: Any, kernel: str, dense: bool) -> Any:
     if dense:
         raise InputError(f"samples is sparse and {kernel} needs dense vectors; pass samples.toarray().")
-    if len(samples.shape) != 2:
-        raise InputError(f"samples has shape {samples.shape}; {kernel} expected one vector a row.")
-    if samples.shape[0] == 0:
-        raise EmptyError("samples is empty; the diversity of nothing is undefined.")
-    if samples.dtype.kind not in "buif":
-        raise InputError(f"samples has dtype {samples.dtype}; {kernel} expected real numbers.")
-    rows = sparse.csr_array(samples)
+    if len(rows.shape) != 2:
+        raise InputError(f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row.")
+    if rows.dtype.kind not in "buif":
+        raise InputError(f"samples has dtype {rows.dtype}; {kernel} expected real numbers.")
+    return rows
+
+
+def csr(matrix: Any) -> Any:
+    """A sparse array of any format as CSR without duplicate entries; the user's own is left as it is."""
+    from scipy import sparse
+
+    if len(matrix.shape) != 2:
+        return matrix
+    rows = sparse.csr_array(matrix)
     if not rows.has_canonical_format:
         rows = rows.copy()  # summing duplicates in place would change the user's own matrix
         rows.sum_duplicates()
     return rows
-
-
-def blocks(count: int, width: int, itemsize: int = 8) -> list[slice]:
-    """Slices that cut `count` rows into blocks of about BLOCK_BYTES."""
-    step = max(1, min(count, BLOCK_BYTES // max(1, width * itemsize)))
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]

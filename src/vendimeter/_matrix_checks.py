@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import blocks, is_sparse
+from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
 from vendimeter.spectrum import UNIT
 
@@ -36,7 +37,7 @@ def tolerance_of(dtype: np.dtype) -> float:
     return max(16 * precision, 1e-12)
 
 
-def check(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
+def check(data: Any, policy: Policy, what: str, names: np.ndarray | None = None) -> tuple[Any, float]:
     """The matrix, finite, symmetric and with a diagonal of 1, and how far its entries were off by rounding.
 
     Parameters
@@ -47,23 +48,25 @@ def check(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
         What may be mended.
     what : str
         What to call the matrix in messages.
+    names : ndarray, optional
+        The user's own positions of the items, for messages, where some items were left out.
     """
-    return _check_sparse(data, policy, what) if is_sparse(data) else _check_dense(data, policy, what)
+    return _check_sparse(data, policy, what) if is_sparse(data) else _check_dense(data, policy, what, names)
 
 
-def _check_dense(data: np.ndarray, policy: Policy, what: str) -> tuple[np.ndarray, float]:
+def _check_dense(
+    data: np.ndarray, policy: Policy, what: str, names: np.ndarray | None
+) -> tuple[np.ndarray, float]:
     n = len(data)
+    names = np.arange(n) if names is None else names
     tolerance = tolerance_of(data.dtype)
     for rows in blocks(n, n):
         bad = ~np.isfinite(data[rows])
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            i += rows.start
-            raise MatrixError(
-                f"{what}[{i}, {j}] is {data[i, j]}; expected a finite similarity. Remove or mend the item."
-            )
+            raise _not_finite(data[i + rows.start, j], names[i + rows.start], names[j], what)
     diagonal = np.array(np.diagonal(data), dtype=np.float64)
-    slack = _check_diagonal(diagonal, what, policy, tolerance, n)
+    slack = _check_diagonal(diagonal, what, policy, tolerance, names)
     if policy.normalize:
         scale = 1 / np.sqrt(diagonal)
         data = np.multiply(data, scale[:, None], dtype=np.float64)
@@ -78,7 +81,7 @@ def _check_dense(data: np.ndarray, policy: Policy, what: str) -> tuple[np.ndarra
             worst, place = float(gap.flat[at]), (i + rows.start, j)
     if worst > 0:
         if worst > tolerance and not policy.symmetrize:
-            raise _asymmetry(data, *place, what)
+            raise _asymmetry(data, place, names, what)
         data = np.add(data, data.T, dtype=np.float64)
         data *= 0.5
         slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
@@ -93,12 +96,9 @@ def _check_sparse(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
     if not np.isfinite(data.data).all():
         at = int(np.flatnonzero(~np.isfinite(data.data))[0])
         i = int(np.searchsorted(data.indptr, at, side="right")) - 1
-        raise MatrixError(
-            f"{what}[{i}, {data.indices[at]}] is {data.data[at]}; expected a finite similarity. Remove or "
-            "mend the item."
-        )
+        raise _not_finite(data.data[at], i, data.indices[at], what)
     diagonal = data.diagonal().astype(np.float64)
-    slack = _check_diagonal(diagonal, what, policy, tolerance, n)
+    slack = _check_diagonal(diagonal, what, policy, tolerance, np.arange(n))
     data = data.astype(np.float64)
     if policy.normalize:
         scale = sparse.dia_array((1 / np.sqrt(diagonal)[None], [0]), shape=(n, n))
@@ -109,23 +109,30 @@ def _check_sparse(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
     if worst > 0:
         if worst > tolerance and not policy.symmetrize:
             at = int(gap.data.argmax())
-            raise _asymmetry(data, int(gap.row[at]), int(gap.col[at]), what)
+            raise _asymmetry(data, (int(gap.row[at]), int(gap.col[at])), np.arange(n), what)
         data = sparse.csr_array((data + data.T) * 0.5)
         slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
     return data, slack
 
 
-def _asymmetry(data: Any, i: int, j: int, what: str) -> AsymmetryError:
+def _not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
+    return MatrixError(f"{what}[{i}, {j}] is {value}; expected a finite similarity. Remove or mend the item.")
+
+
+def _asymmetry(data: Any, place: tuple[int, int], names: np.ndarray, what: str) -> AsymmetryError:
+    (i, j), (a, b) = place, names[list(place)]
     return AsymmetryError(
-        f"{what} is not symmetric: {what}[{i}, {j}] = {data[i, j]:.6g} but {what}[{j}, {i}] = "
-        f"{data[j, i]:.6g}. "
-        "Expected equal similarities; mend the kernel, or pass symmetrize=True to average the two."
+        f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
+        f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or pass symmetrize=True to "
+        "average the two."
     )
 
 
-def _check_diagonal(diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, n: int) -> float:
+def _check_diagonal(
+    diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, names: np.ndarray
+) -> float:
     """The largest deviation of the diagonal from 1 that is put down to rounding; else an error."""
-    if n and not diagonal.any():
+    if not diagonal.any():
         raise DiagonalError(
             f"the diagonal of {what} is all 0, so these look like distances; expected similarities with a "
             "diagonal of 1. "
@@ -135,17 +142,18 @@ def _check_diagonal(diagonal: np.ndarray, what: str, policy: Policy, tolerance: 
         i = int(diagonal.argmin())
         if diagonal[i] <= 0:
             raise DiagonalError(
-                f"{what}[{i}, {i}] = {diagonal[i]:.6g}; normalize=True divides by the square root of the "
-                "diagonal and "
-                "expected it to be positive."
+                f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; normalize=True divides by the "
+                "square root of "
+                "the diagonal and expected it to be positive."
             )
         return 0.0
     i = int(np.abs(diagonal - 1).argmax())
     off = float(abs(diagonal[i] - 1))
     if off > max(tolerance, 1e-9):
         raise DiagonalError(
-            f"{what}[{i}, {i}] = {diagonal[i]:.6g}; expected every item to have similarity 1 with itself. "
-            f"Mend the kernel, or pass normalize=True to divide each {what}[i, j] by √({what}[i, i] "
-            f"{what}[j, j])."
+            f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; expected every item to have "
+            "similarity 1 with "
+            f"itself. Mend the kernel, or pass normalize=True to divide each {what}[i, j] by "
+            f"√({what}[i, i] {what}[j, j])."
         )
     return 2 * off

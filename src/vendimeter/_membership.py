@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter import _tables
-from vendimeter._arrays import is_frame_column, is_sparse, length, to_numpy
-from vendimeter._weights import check_sum, raw_weights
+from vendimeter._arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
+from vendimeter._messages import brief, shape_of
+from vendimeter._weights import Mass, check_sum
 from vendimeter.errors import EmptyError, InputError
 
 __all__ = ["Membership", "join", "read", "split"]
@@ -41,30 +42,33 @@ class Membership:
     sizes: np.ndarray
 
 
-def read(by: Any, n: int, weights: Any, counts: Any) -> Membership:
+def read(by: Any, n: int, mass: Mass | None) -> Membership:
     """Groups of n items from labels, sets of labels, or rows of weights or counts."""
-    values, name = raw_weights(weights, counts, dimensions=2)
-    if values is not None and values.ndim == 2:
-        return _rows(by, values, name, n)
-    if values is not None and len(values) != n:
-        raise InputError(f"{name} has {len(values)} entries and there are {n} items; expected one an item.")
+    if mass is not None and mass.values.ndim == 2:
+        return _rows(by, mass, n)
+    if mass is not None and len(mass.values) != n:
+        raise InputError(
+            f"{mass.name} has {len(mass.values)} entries and there are {n} items; expected one an item."
+        )
     labels, groups = _labelled(by, n)
     starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
     items = np.array([item for group in groups for item in group], dtype=np.int64)
-    if values is None:
+    if mass is None:
         return Membership(labels, starts, items, None, np.diff(starts))
-    if name == "weights":
-        check_sum(float(values.sum()), weights)
-    return _weighted(labels, starts, items, values[items], name)
+    if mass.name == "weights":
+        check_sum(float(mass.values.sum()), mass)
+    return _weighted(labels, starts, items, mass.values[items], mass.name)
+
+
+def _listed(by: Any, expected: str) -> list[Any]:
+    """Labels as a list, whatever ordered thing they came in."""
+    if isinstance(by, str | bytes | set | frozenset | Mapping) or not hasattr(by, "__len__") or is_sparse(by):
+        raise InputError(f"by={brief(by)}; expected {expected}, in a list.")
+    return to_list(by)
 
 
 def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
-    if is_frame_column(by):
-        by = to_numpy(by)
-    if isinstance(by, np.ndarray):
-        by = by.tolist()
-    if not isinstance(by, Sequence) or isinstance(by, str):
-        raise InputError(f"by={by!r}; expected one label an item, or one set of labels an item.")
+    by = _listed(by, "one label an item, or one set of labels an item")
     if len(by) != n:
         raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")
     found: dict[Hashable, list[int]] = {}
@@ -72,43 +76,51 @@ def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
     for i, label in enumerate(by):
         if several and not isinstance(label, list | set | frozenset | tuple):
             raise InputError(
-                f"by[{i}] is the label {label!r} where others are sets of labels; expected sets throughout."
+                f"by[{i}] is the label {brief(label)} where others are sets of labels; expected sets "
+                "throughout."
             )
-        for one in dict.fromkeys(label) if several else (label,):
-            try:
-                if one is None or one != one:
+        try:
+            for one in dict.fromkeys(label) if several else (label,):
+                if is_missing(one):
                     raise InputError(
-                        f"by[{i}] is {one!r}: item {i} has no label. Fill it, for example with 'unknown', "
-                        "or drop it."
+                        f"by[{i}] is {brief(one)}: item {i} has no label. Fill it, for example with "
+                        "'unknown', or drop it."
                     )
                 found.setdefault(one, []).append(i)  # type: ignore[arg-type]
-            except TypeError:
-                raise InputError(
-                    f"by[{i}] is {one!r}; expected a hashable label such as a text or a number."
-                ) from None
+        except TypeError:
+            raise InputError(
+                f"by[{i}] is {brief(label)}; expected a hashable label such as a text or a number."
+            ) from None
     return list(found), list(found.values())
 
 
-def _rows(by: Any, values: np.ndarray, name: str, n: int) -> Membership:
+def _rows(by: Any, mass: Mass, n: int) -> Membership:
     """Sites × species: each row of weights is a group over all items."""
+    values, name = mass.values, mass.name
     if values.shape[1] != n:
         raise InputError(
-            f"{name} has shape {values.shape} and there are {n} items; expected one row a group and one "
-            "column an item."
+            f"{name} has shape {shape_of(values.shape)} and there are {n} items; expected one row a group "
+            "and one column "
+            "an item."
         )
-    labels = list(range(len(values))) if by is None else list(to_numpy(by) if is_frame_column(by) else by)
-    if len(labels) != len(values) or len(set(labels)) != len(labels):
+    if not len(values):
+        raise EmptyError(f"{name} has no rows, so there are no groups; expected at least one.")
+    labels = list(range(len(values))) if by is None else _listed(by, f"one name a row of {name}")
+    try:
+        different = len(set(labels))
+    except TypeError:
+        raise InputError(f"by={brief(labels)}; expected a hashable name for each row of {name}.") from None
+    if len(labels) != len(values) or different != len(labels):
         raise InputError(
-            f"by names {len(set(labels))} different groups and {name} has {len(values)} rows; expected one "
-            "name a row."
+            f"by names {different} different groups and {name} has {len(values)} rows; expected one name a "
+            "row."
         )
     groups, items = np.nonzero(values)
     starts = np.searchsorted(groups, np.arange(len(values) + 1))
-    totals = values.sum(axis=1)
     if name == "weights":
-        for label, total in zip(labels, totals, strict=True):
+        for label, total in zip(labels, values.sum(axis=1).tolist(), strict=True):
             if total:
-                check_sum(float(total), values, f"the weights of group {label!r}")
+                check_sum(total, mass, f"the weights of group {brief(label)}")
     return _weighted(labels, starts, items, values[groups, items], name)
 
 
@@ -136,7 +148,8 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
     for label, part in zip(labels, parts, strict=True):
         if isinstance(part, str | bytes) or not (hasattr(part, "__len__") or is_sparse(part)):
             raise InputError(
-                f"group {label!r} is {part!r}; expected a collection of items. To group the items of one "
+                f"group {brief(label)} is {brief(part)}; expected a collection of items. To group the items "
+                "of one "
                 "collection pass by=labels."
             )
     return labels, [_tables.records(part) if _is_table_like(part) else part for part in parts]
@@ -161,13 +174,18 @@ def _concatenate(parts: list[Any]) -> Any:
     if any(is_sparse(part) for part in parts):
         from scipy import sparse
 
+        _one_shape({part.shape[1:] for part in parts})
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     if all(isinstance(part, np.ndarray) and part.dtype != object for part in parts):
-        shapes = {part.shape[1:] for part in parts}
-        if len(shapes) > 1:
-            raise InputError(f"the groups have items of shapes {sorted(shapes)}; expected one shape.")
+        _one_shape({part.shape[1:] for part in parts})
         return np.concatenate(parts)
     return [item for part in parts for item in _items(part)]
+
+
+def _one_shape(shapes: set[tuple[int, ...]]) -> None:
+    if len(shapes) > 1:
+        listed = ", ".join(sorted(map(shape_of, shapes)))
+        raise InputError(f"the groups have items of shapes {listed}; expected one shape.")
 
 
 def _items(part: Any) -> Iterable[Any]:

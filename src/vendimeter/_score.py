@@ -7,8 +7,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from vendimeter._arrays import is_sparse
+from vendimeter._arrays import csr, is_sparse, refuse_set
 from vendimeter._matrix_checks import Policy
+from vendimeter._messages import brief
+from vendimeter._options import as_number, check_rng
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel, as_kernel
@@ -127,7 +129,10 @@ def score(
     1.8899
     """
     orders, several = parse_orders(q)
+    rng = check_rng(rng)
     policy = Policy(normalize, symmetrize, project)
+    if weights is not None or counts is not None:
+        refuse_set(samples, "weights and counts")
     similarity = similarity_of(samples, kernel, rng)
     p, n = probabilities(weights, counts, similarity.n)
     plan, solution = run(similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng)
@@ -153,8 +158,7 @@ def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options:
     >>> vm.profile(["a", "a", "b", "c"], kernel="match", q=[0, 1, 2, "inf"])
     Profile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4, method='gram', level='deterministic')
     """
-    orders = [q] if isinstance(q, int | float | str) else list(q)
-    return score(samples, kernel, q=orders, **options)
+    return score(samples, kernel, q=parse_orders(q)[0], **options)
 
 
 def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
@@ -167,25 +171,20 @@ def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
 
 def _refuse_matrix(samples: Any) -> None:
     """Rows of a similarity matrix are not embeddings; under the default kernel that is almost surely a mistake."""
-    if is_sparse(samples):
-        if (
-            samples.shape[0] == samples.shape[1] > 1
-            and (samples.diagonal() == 1).all()
-            and abs(samples - samples.T).nnz == 0
-        ):
-            raise _looks_precomputed(samples.shape)
-        return
     try:
-        array = samples if isinstance(samples, np.ndarray) else np.asarray(samples)
-    except ValueError:
+        rows = csr(samples) if is_sparse(samples) else np.asarray(samples)
+    except (ValueError, TypeError):
+        return  # not numbers; the kernel says so better
+    if len(rows.shape) != 2 or not rows.shape[0] == rows.shape[1] > 1 or rows.dtype.kind not in "buif":
         return
-    square = array.ndim == 2 and array.shape[0] == array.shape[1] > 1 and array.dtype.kind in "buif"
-    if (
-        square
-        and np.allclose(np.diagonal(array), 1, rtol=0, atol=1e-6)
-        and np.allclose(array, array.T, rtol=0, atol=1e-6)
-    ):
-        raise _looks_precomputed(array.shape)
+    if np.allclose(rows.diagonal(), 1, rtol=0, atol=1e-6):
+        gap = (
+            abs(rows.astype(np.float64) - rows.astype(np.float64).T).max()
+            if is_sparse(rows)
+            else np.abs(np.subtract(rows, rows.T, dtype=np.float64)).max()
+        )
+        if gap <= 1e-6:
+            raise _looks_precomputed(rows.shape)
 
 
 def _looks_precomputed(shape: tuple[int, ...]) -> InputError:
@@ -209,8 +208,8 @@ def run(
     rng: int,
 ) -> tuple[Plan, Solution]:
     """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
-    if tol is not None and not (isinstance(tol, int | float) and 0 < tol < 1):
-        raise InputError(f"tol={tol!r}; expected a relative half-width between 0 and 1, such as 1e-3.")
+    if tol is not None and not 0 < as_number(tol) < 1:
+        raise InputError(f"tol={brief(tol)}; expected a relative half-width between 0 and 1, such as 1e-3.")
     plan = choose(similarity, orders, precision=precision, method=method)
     solution = solve(similarity, weights, plan, orders, policy, rng)
     if tol is not None and plan.precision == "float32" and precision == "auto":

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vendimeter import _tables
-from vendimeter._arrays import is_frame_column, is_sparse, is_table, length
+from vendimeter._arrays import is_sparse, is_table, length, refuse_set
 from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
+from vendimeter._messages import brief, in_group, unknown
+from vendimeter._options import check_rng
 from vendimeter._score import run, similarity_of
-from vendimeter._suggest import unknown
-from vendimeter.errors import InputError, MatrixError
+from vendimeter._weights import raw_weights
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.groups import Columns, GroupScores
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, batches
-from vendimeter.solvers.exact import clean
+from vendimeter.solvers.exact import clean, projected
 from vendimeter.solvers.plan import METHODS, PRECISIONS
 from vendimeter.spectrum import Spectrum, parse_orders
 
@@ -77,152 +80,136 @@ def score_groups(
     for given, known, what in ((method, METHODS, "method"), (precision, PRECISIONS, "precision")):
         if given not in known:
             raise unknown(what, given, known)
-    options = {"precision": precision, "policy": Policy(normalize, symmetrize, project), "rng": rng}
     orders, several = parse_orders(q)
-    if by is None and np.ndim(weights if counts is None else counts) != 2:
-        return _separate(samples, kernel, orders, several, weights, counts, options)
+    request = _Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
+    mass = raw_weights(weights, counts, dimensions=2)
+    if by is None and (mass is None or mass.values.ndim == 1):
+        if mass is not None:
+            raise InputError(
+                f"{mass.name} go with one collection; expected by=labels with them, one number an item. For "
+                "groups "
+                "given one by one, join them into one collection first."
+            )
+        return _separate(samples, as_kernel(kernel), request).result(several)
     if isinstance(by, str) and _tables.has_columns(samples):
         by = _tables.column(samples, by)
-    similarity = similarity_of(samples, kernel, rng)
-    return _solve(similarity, read(by, similarity.n, weights, counts), orders, several, **options)
+    refuse_set(samples, "labels")
+    similarity = similarity_of(samples, kernel, request.rng)
+    groups = read(by, similarity.n, mass)
+    found = Columns(groups.labels, orders, repr(similarity.kernel))
+    _solve(found, np.arange(len(groups.labels)), similarity, groups, request)
+    return found.result(several)
 
 
-def _separate(
-    groups: Any,
-    kernel: Any,
-    orders: list[float],
-    several: bool,
-    weights: Any,
-    counts: Any,
-    options: dict[str, Any],
-) -> GroupScores:
-    """Groups that come one by one: a mapping or a list."""
-    if (
-        is_table(groups)
-        or is_sparse(groups)
-        or is_frame_column(groups)
-        or not isinstance(groups, Mapping | list | tuple | np.ndarray)
-    ):
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for, apart from the samples."""
+
+    orders: list[float]
+    precision: str
+    policy: Policy
+    rng: int
+
+
+def _separate(groups: Any, kernel: Kernel, request: _Request) -> Columns:
+    """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
+    one = is_table(groups) or is_sparse(groups) or not isinstance(groups, Mapping | list | tuple | np.ndarray)
+    if one or (isinstance(groups, np.ndarray) and groups.ndim < 3):
         raise InputError(
-            "samples is one collection and by is missing; expected by=labels, a mapping label → samples, or "
-            "a list of groups."
+            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
+            "label → "
+            "samples, a list of groups, or an array of groups × items × columns."
         )
-    if isinstance(groups, np.ndarray) and groups.ndim == 2:
-        raise InputError(
-            "samples is one array and by is missing; expected by=labels, a mapping label → samples, or a "
-            "list of groups (such as an "
-            "array of shape groups × items × columns)."
-        )
-    if weights is not None or counts is not None:
-        raise InputError(
-            "weights and counts go with one collection; expected by=labels with them, one number an item. "
-            "For groups given one by one, "
-            "join them into one collection first."
-        )
-    chosen: Kernel = as_kernel(kernel)
     labels, parts = split(groups)
-    # Large groups are scored where they lie, without a joint copy; matrices cannot be joined at all. But a kernel whose
-    # parameters come from data must see all items at once.
-    if isinstance(chosen, Precomputed | FromDistances) or (chosen.fitted and min(map(length, parts)) > SMALL):
-        return _one_by_one(labels, parts, chosen, orders, several, options)
-    samples, sizes = join(parts)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    similarity = similarity_of(samples, chosen, options["rng"])
-    return _solve(
-        similarity, Membership(labels, starts, np.arange(starts[-1]), None, sizes), orders, several, **options
-    )
-
-
-def _one_by_one(
-    labels: Sequence[Hashable],
-    parts: list[Any],
-    kernel: Kernel,
-    orders: list[float],
-    several: bool,
-    options: dict[str, Any],
-) -> GroupScores:
-    """Each group by itself, with its own similarity."""
-    found = Columns(len(labels), orders)
+    found = Columns(labels, request.orders, repr(kernel))
+    # Large groups are scored where they lie, without a joint copy, and matrices cannot be joined at all. But a kernel
+    # whose parameters come from data must see all items at once.
+    alone = isinstance(kernel, Precomputed | FromDistances)
+    together: list[int] = []
     for g, part in enumerate(parts):
-        if length(part) == 0:
-            continue
-        similarity = kernel.similarity(part, rng=options["rng"])
-        _one(found, g, labels[g], similarity, None, orders, options)
-        found.sizes[g] = similarity.n
-    return found.result(labels, orders, several, repr(kernel))
+        size = length(part)
+        if size and (alone or (kernel.fitted and size > SMALL)):
+            _by_itself(found, g, part, kernel, request)
+        elif size:
+            together.append(g)
+    if together:
+        _together(found, together, parts, kernel, request)
+    elif not found.sizes.any():
+        raise EmptyError("every group is empty; expected at least one item.")
+    return found
+
+
+def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kernel, request: _Request) -> None:
+    """Small groups as one collection."""
+    joined, sizes = join([parts[g] for g in chosen])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    groups = Membership([found.labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
+    try:
+        similarity = kernel.similarity(joined, rng=request.rng)
+        _solve(found, np.array(chosen), similarity, groups, request)
+    except InputError:
+        # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
+        for g in chosen:
+            _by_itself(found, g, parts[g], kernel, request)
+        raise
+    found.kernel = repr(similarity.kernel)
+
+
+def _by_itself(found: Columns, g: int, part: Any, kernel: Kernel, request: _Request) -> None:
+    with in_group(found.labels[g]):
+        similarity = kernel.similarity(part, rng=request.rng)
+    found.sizes[g] = similarity.n
+    _one(found, g, similarity, None, request)
 
 
 def _solve(
-    similarity: Similarity,
-    groups: Membership,
-    orders: list[float],
-    several: bool,
-    *,
-    precision: str,
-    policy: Policy,
-    rng: int,
-) -> GroupScores:
-    kernel = repr(similarity.kernel)
+    found: Columns, places: np.ndarray, similarity: Similarity, groups: Membership, request: _Request
+) -> None:
+    """Score the groups of one collection; group g of `groups` goes to row places[g] of the result."""
     if isinstance(similarity, Matrix):
-        similarity = similarity.checked(policy)
+        similarity = similarity.checked(request.policy)
     elif not similarity.trusted:
-        similarity.policy = similarity.policy | policy
-    project = similarity.policy.project or policy.project
-    found = Columns(len(groups.labels), orders)
-    found.sizes[:] = groups.sizes
-    for batch in batches(similarity, groups.starts, groups.items, groups.weights):
-        values = batch.eigenvalues
+        similarity.policy = similarity.policy | request.policy
+    project = similarity.policy.project or request.policy.project
+    found.sizes[places] = groups.sizes
+    for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
+        values, error, mass = batch.eigenvalues, batch.error, None
         if project:
-            values = np.maximum(values, 0.0)
-            values /= values.sum(axis=-1, keepdims=True)
+            mass = -np.minimum(values, 0.0).sum(axis=-1)
+            values, error = projected(values, error)
         else:
-            low = values[:, -1] < -np.maximum(batch.tolerance, batch.error)
+            low = values[:, -1] < -np.maximum(batch.tolerance, error)
             if low.any():
                 worst = int(np.flatnonzero(low)[0])
-                with _naming(groups.labels[batch.groups[worst]]):
-                    clean(values[worst], float(batch.error[worst]), "batched", {}, tolerance=batch.tolerance)
-        error = batch.error + (np.linalg.norm(np.minimum(values, 0), axis=-1) if batch.tolerance else 0.0)
-        found.add(batch.groups, np.maximum(values, 0.0), error, orders)
+                with in_group(groups.labels[batch.groups[worst]]):
+                    clean(values[worst], float(error[worst]), "batched", {}, tolerance=batch.tolerance)
+            if batch.tolerance:
+                error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
+        found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass)
     for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
         part = slice(groups.starts[g], groups.starts[g + 1])
         weights = None if groups.weights is None else groups.weights[part]
-        options = {"precision": precision, "policy": policy, "rng": rng}
-        _one(found, g, groups.labels[g], similarity.take(groups.items[part]), weights, orders, options)
-    return found.result(groups.labels, orders, several, kernel)
+        _one(found, int(places[g]), similarity.take(groups.items[part]), weights, request)
 
 
-def _one(
-    found: Columns,
-    g: int,
-    label: Hashable,
-    part: Similarity,
-    weights: np.ndarray | None,
-    orders: list[float],
-    options: dict[str, Any],
-) -> None:
+def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, request: _Request) -> None:
     """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
-    with _naming(label):
-        _, solution = run(part, weights, [1.0, *orders], options["policy"], method="auto", tol=None,
-                          precision=options["precision"], rng=options["rng"])  # fmt: skip
+    orders = [1.0, *request.orders]
+    with in_group(found.labels[g]):
+        _, solution = run(
+            part,
+            weights,
+            orders,
+            request.policy,
+            method="auto",
+            precision=request.precision,
+            tol=None,
+            rng=request.rng,
+        )
     spectrum = solution.spectrum
     assert isinstance(spectrum, Spectrum)
-    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), orders)
-    found.level[g], found.confidence[g], found.method[g] = (
-        spectrum.level,
-        spectrum.confidence,
-        solution.method,
-    )
-
-
-class _naming:
-    """Puts the name of the group in front of an error about its matrix."""
-
-    def __init__(self, label: Hashable):
-        self.label = label
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, MatrixError):
-            raise type(error)(f"group {self.label!r}: {error}") from None
+    removed = solution.notes.get("removed_mass")
+    mass = None if removed is None else np.array([removed])
+    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), removed=mass)
+    found.level[g], found.confidence[g] = spectrum.level, spectrum.confidence
+    found.method[g] = solution.method

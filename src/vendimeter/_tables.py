@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vendimeter._arrays import is_table, length
-from vendimeter._suggest import unknown
+import numpy as np
+
+from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
+from vendimeter._messages import brief, unknown
 from vendimeter.errors import EmptyError, InputError
+
+__all__ = ["column", "columns", "has_columns", "is_records", "matrix", "records"]
 
 
 def is_records(samples: Any) -> bool:
@@ -17,33 +21,53 @@ def is_records(samples: Any) -> bool:
 
 def has_columns(samples: Any) -> bool:
     """Whether columns can be read by name."""
-    return is_table(samples) or isinstance(samples, Mapping) or is_records(samples)
+    # One sparse format is a dict.
+    return (
+        is_table(samples) or is_records(samples) or (isinstance(samples, Mapping) and not is_sparse(samples))
+    )
 
 
-def names(table: Any) -> list[Any]:
-    """The names of the columns."""
+def _names(table: Any) -> list[Any]:
+    """The names of the columns, each once."""
     if is_records(table):
         return list(table[0])
     if isinstance(table, Mapping):
         return list(table)
-    # An Arrow table has its columns under .columns and their names under .column_names.
-    return list(getattr(table, "column_names", None) or table.columns)
+    arrow = (
+        type(table).__module__.partition(".")[0] == "pyarrow"
+    )  # it has the columns themselves under .columns
+    names = list(table.schema.names if arrow else table.columns)
+    twice = (
+        next((name for name in names if names.count(name) > 1), None)
+        if len(set(names)) < len(names)
+        else None
+    )
+    if twice is not None:
+        raise InputError(
+            f"the table has the column {brief(twice)} twice; expected different names. Rename one."
+        )
+    return names
 
 
 def column(table: Any, name: Any) -> Any:
     """One column by name."""
     if not has_columns(table):
         if isinstance(table, list | tuple) and len(table) == 0:
-            raise EmptyError("samples is empty; the diversity of nothing is undefined.")
+            raise EmptyError(EMPTY)
         raise InputError(
-            f"the kernel reads the column {name!r} and samples is a {type(table).__name__}; expected a "
-            "table: a pandas, "
-            "polars or Arrow table, a dict of columns, or a list of records."
+            f"the kernel reads the column {brief(name)} and samples is a {type(table).__name__}; expected a "
+            "table: a "
+            "pandas, polars or Arrow table, a dict of columns, or a list of records."
         )
     if is_records(table):
         return [_field(record, name, i) for i, record in enumerate(table)]
-    if name not in names(table):
-        raise unknown("column", name, names(table))
+    names = _names(table)
+    try:
+        known = name in names
+    except TypeError:
+        known = False
+    if not known:
+        raise unknown("column", name, names)
     if isinstance(table, Mapping):
         length(table)  # all columns have one length, or an error that says which do not
     return table[name]
@@ -59,9 +83,31 @@ def _field(record: Any, name: Any, position: int) -> Any:
     return record[name]
 
 
+def columns(table: Any) -> dict[Any, list[Any]]:
+    """All columns as lists of plain values; records must agree in their fields."""
+    names = _names(table)
+    if is_records(table):
+        for i, record in enumerate(table):
+            extra = [name for name in record if name not in table[0]] if isinstance(record, Mapping) else []
+            if extra:
+                raise InputError(
+                    f"record {i} has the field {brief(extra[0])}, which record 0 has not; expected the same "
+                    "fields throughout."
+                )
+    found = {name: to_list(column(table, name)) for name in names}
+    if not found or not len(next(iter(found.values()))):
+        raise EmptyError(EMPTY)
+    return found
+
+
 def records(table: Any) -> list[dict[Any, Any]]:
     """A table as a list of records, for kernels that are functions of two items."""
     if is_records(table):
         return list(table)
-    columns = {name: list(column(table, name)) for name in names(table)}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found = columns(table)
+    return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
+
+
+def matrix(table: Any) -> np.ndarray:
+    """A frame or Arrow table of numbers as an array."""
+    return np.column_stack([to_numpy(column(table, name)) for name in _names(table)])

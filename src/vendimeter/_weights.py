@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_frame_column, to_numpy
+from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy
+from vendimeter._messages import brief, digits, shape_of
 from vendimeter.errors import InputError
 
-__all__ = ["probabilities", "raw_weights"]
+__all__ = ["Mass", "check_sum", "probabilities", "raw_weights"]
 
 
-def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> tuple[np.ndarray | None, str]:
-    """Whichever of the two was given, as a float64 array of finite numbers from 0 up, and its name."""
+class Mass:
+    """Weights or counts as given: finite float64 numbers from 0 up, the name of the option, and its precision.
+
+    Attributes
+    ----------
+    values : ndarray
+        One number an item, or one row of them a group.
+    name : str
+        "weights" or "counts".
+    tolerance : float
+        How far probabilities of the given dtype may sum from 1 by rounding.
+    """
+
+    def __init__(self, values: np.ndarray, name: str, tolerance: float):
+        self.values, self.name, self.tolerance = values, name, tolerance
+
+
+def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | None:
+    """Whichever of the two was given, checked entry by entry."""
     if weights is not None and counts is not None:
         raise InputError(
             "both weights and counts were given; expected one: weights are probabilities, counts are "
@@ -21,60 +40,61 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> tuple[np.n
         )
     name, given = ("weights", weights) if counts is None else ("counts", counts)
     if given is None:
-        return None, name
-    if is_frame_column(given):
+        return None
+    refuse_masked(given, name)
+    expected = (
+        "numbers, one an item" if dimensions == 1 else "numbers, one an item or one row of them a group"
+    )
+    if is_frame_column(given) or is_table(given):
         given = to_numpy(given)
     try:
-        values = np.asarray(given)
-        if values.dtype.kind not in "buif":
-            raise ValueError
-        values = values.astype(np.float64)
-    except (ValueError, TypeError):
-        raise InputError(f"{name}={given!r}; expected numbers, one an item.") from None
-    if values.ndim == 0 or values.ndim > dimensions:
-        expected = (
-            "one number an item" if dimensions == 1 else "one number an item, or one row of them a group"
+        array = np.asarray(given)
+    except ValueError:
+        array = np.array(None)
+    if is_sparse(given) or array.dtype.kind not in "buif":
+        raise InputError(f"{name}={brief(given)}; expected {expected}, in an array or list.")
+    if array.ndim == 0 or array.ndim > dimensions:
+        raise InputError(f"{name} has shape {shape_of(array.shape)}; expected {expected}.")
+    values = array.astype(np.float64)
+    _check_entries(values, ~(np.isfinite(values) & (values >= 0)), name, "finite numbers from 0 up.")
+    if name == "counts":
+        _check_entries(values, values % 1 != 0, name, "whole numbers. For probabilities use weights=.")
+    if float(values.max(initial=0.0)) > 1e300:
+        raise InputError(
+            f"{name} go up to {values.max():g}, and their sum cannot be represented; expected smaller ones."
         )
-        raise InputError(f"{name} has shape {values.shape}; expected {expected}.")
-    bad = ~(np.isfinite(values) & (values >= 0))
+    low = {2: 1e-2, 4: 1e-4}.get(array.dtype.itemsize, 1e-6) if array.dtype.kind == "f" else 1e-6
+    return Mass(values, name, low)
+
+
+def _check_entries(values: np.ndarray, bad: np.ndarray, name: str, expected: str) -> None:
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
-        at = place[0] if len(place) == 1 else place
-        raise InputError(f"{name}[{at}] is {values[place]:g}; expected finite numbers from 0 up.")
-    if name == "counts" and (values % 1).any():
-        place = tuple(int(k) for k in np.argwhere(values % 1)[0])
-        at = place[0] if len(place) == 1 else place
-        raise InputError(
-            f"counts[{at}] is {values[place]:g}; expected whole numbers. For probabilities use weights=."
-        )
-    return values, name
+        at = ", ".join(map(str, place))
+        raise InputError(f"{name}[{at}] is {digits(values[place])}; expected {expected}")
 
 
-def tolerance(given: Any) -> float:
-    """How far probabilities of this dtype may sum from 1 by rounding."""
-    dtype = np.asarray(given).dtype
-    return {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
-
-
-def check_sum(total: float, given: Any, of: str = "weights") -> None:
+def check_sum(total: float, mass: Mass, of: str = "weights") -> None:
     """Weights are probabilities and sum to 1."""
-    if abs(total - 1) > tolerance(given):
+    if not math.isclose(total, 1, rel_tol=0, abs_tol=mass.tolerance):
         raise InputError(
-            f"{of} sum to {total:.6g}; expected probabilities that sum to 1. Divide them by their sum, or "
-            "pass frequencies as counts=."
+            f"{of} sum to {digits(total)}; expected probabilities that sum to 1. Divide them by their sum, "
+            "or pass "
+            "frequencies as counts=."
         )
 
 
 def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None, int]:
     """Probabilities p (None if uniform) and the number of items they stand for."""
-    values, name = raw_weights(weights, counts)
-    if values is None:
+    mass = raw_weights(weights, counts)
+    if mass is None:
         return None, n
+    values, name = mass.values, mass.name
     if len(values) != n:
         raise InputError(f"{name} has {len(values)} entries and there are {n} items; expected one an item.")
     total = float(values.sum())
     if total == 0:
         raise InputError(f"{name} are all 0; expected at least one positive entry.")
     if name == "weights":
-        check_sum(total, weights)
+        check_sum(total, mass)
     return values / total, n if name == "weights" else int(total)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._suggest import unknown
+from vendimeter._messages import unknown
 from vendimeter.errors import InputError
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
 from vendimeter.spectrum import Level, Spectrum, bracket, hill
@@ -22,34 +22,41 @@ __all__ = ["Columns", "Difference", "GroupMeans", "GroupScores", "Mean"]
 class Columns:
     """The columns of a GroupScores while they fill; what is not filled is an empty group."""
 
-    def __init__(self, count: int, orders: Sequence[float]):
-        shape = (count, len(orders))
+    def __init__(self, labels: Sequence[Hashable], orders: Sequence[float], kernel: str):
+        count, shape = len(labels), (len(labels), len(orders))
+        self.labels, self.orders, self.kernel = list(labels), list(orders), kernel
         self.value, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
         self.error = np.full(count, np.nan)
+        self.removed = np.full(count, np.nan)  # mass of negative eigenvalues, where these were projected away
         self.sizes = np.zeros(count, dtype=np.int64)
         self.level: list[Level] = ["none"] * count
-        self.method = ["empty"] * count
         self.confidence = [1.0] * count
+        self.method = ["empty"] * count
         self.spectra: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(
-        self, groups: np.ndarray, eigenvalues: np.ndarray, error: np.ndarray, orders: Sequence[float]
+        self,
+        groups: np.ndarray,
+        eigenvalues: np.ndarray,
+        error: np.ndarray,
+        *,
+        removed: np.ndarray | None = None,
     ) -> None:
         """Groups with the same number of eigenvalues."""
-        for k, q in enumerate(orders):
+        for k, q in enumerate(self.orders):
             low, high = bracket(eigenvalues, error, q)
             self.low[groups, k], self.high[groups, k] = low, high
             self.value[groups, k] = np.clip(hill(eigenvalues, q, zero_below=2 * error), low, high)
         self.error[groups] = error
+        if removed is not None:
+            self.removed[groups] = removed
         self.spectra.append((groups, eigenvalues))
         for g in groups.tolist():
             self.level[g], self.method[g] = "deterministic", "batched"
 
-    def result(
-        self, labels: Sequence[Hashable], orders: list[float], several: bool, kernel: str
-    ) -> GroupScores:
-        """The finished groups."""
-        return GroupScores(labels, orders, several, self, kernel)
+    def result(self, several: bool) -> GroupScores:
+        """The finished groups; with several orders each has a Profile."""
+        return GroupScores(self, several)
 
 
 class GroupScores:
@@ -81,13 +88,16 @@ class GroupScores:
     [2.0, 1.0, nan]
     """
 
-    def __init__(
-        self, labels: Sequence[Hashable], orders: list[float], several: bool, columns: Columns, kernel: str
-    ):
-        self.labels = list(labels)
-        self.q = np.array(orders) if several else orders[0]
+    def __init__(self, columns: Columns, several: bool):
+        self.labels = columns.labels
+        self.q = np.array(columns.orders) if several else columns.orders[0]
         self.sizes = columns.sizes
-        self._orders, self._several, self._columns, self._kernel = orders, several, columns, kernel
+        self._orders, self._several, self._columns, self._kernel = (
+            columns.orders,
+            several,
+            columns,
+            columns.kernel,
+        )
         for column in (columns.value, columns.low, columns.high, columns.sizes):
             column.flags.writeable = False
 
@@ -154,6 +164,9 @@ class GroupScores:
                 columns.level[i],
                 columns.confidence[i],
             )
+            notes: dict[str, Any] = {"kernel": self._kernel, "group": self.labels[i]}
+            if not math.isnan(columns.removed[i]):
+                notes["removed_mass"] = float(columns.removed[i])
             scores = [
                 Score(
                     columns.value[i, k],
@@ -163,7 +176,7 @@ class GroupScores:
                     n=int(self.sizes[i]),
                     method=columns.method[i],
                     spectrum=spectrum,
-                    diagnostics={"kernel": self._kernel, "group": self.labels[i]},
+                    diagnostics=notes,
                 )
                 for k, q in enumerate(self._orders)
             ]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._messages import unknown
 from vendimeter._optional import require
-from vendimeter._suggest import unknown
 from vendimeter.spectrum import Level, MomentSpectrum, Spectrum, parse_order
 
 __all__ = ["Profile", "Score", "data_frame", "html_table", "order_name"]

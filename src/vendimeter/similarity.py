@@ -20,6 +20,7 @@ import numpy as np
 
 from vendimeter._arrays import blocks, is_sparse
 from vendimeter._matrix_checks import Policy, check, tolerance_of
+from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError
 from vendimeter.spectrum import UNIT
 
@@ -267,12 +268,12 @@ class Matrix(Similarity):
             part.toarray().astype(np.float64) if self.sparse else np.array(part, dtype=np.float64, order="C")
         )
 
-    def checked(self, policy: Policy | None = None) -> Matrix:
+    def checked(self, policy: Policy | None = None, names: np.ndarray | None = None) -> Matrix:
         """The matrix, checked and mended as the policy allows; its rounding then covers what was tolerated."""
         policy = self.policy | (policy or Policy())
         if self.trusted:
             return self
-        data, slack = check(self.data, policy, self.what)
+        data, slack = check(self.data, policy, self.what, names)
         return self._like(data, policy=replace(policy, normalize=False), slack=slack)
 
 
@@ -344,8 +345,9 @@ class Pairwise(Similarity):
             a, b = np.unravel_index(gap.argmax(), gap.shape)
             i, j = places[rows[a]], places[cols[b]]
             raise AsymmetryError(
-                f"the function is not symmetric: it gives {again[a, b]:.6g} for items {i} and {j}, and "
-                f"{mirrored[a, b]:.6g} for items {j} and {i}. Expected one value; mend the function, or pass "
+                f"the function is not symmetric: it gives {digits(again[a, b])} for items {i} and {j}, and "
+                f"{digits(mirrored[a, b])} for items {j} and {i}. Expected one value; mend the function, or "
+                "pass "
                 "symmetrize=True to average the two."
             )
 

@@ -31,6 +31,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from vendimeter._messages import brief
+from vendimeter._options import as_number
 from vendimeter.errors import InputError, UnansweredError
 
 __all__ = ["Level", "MomentSpectrum", "Spectrum", "bracket", "hill", "parse_order", "parse_orders"]
@@ -57,23 +59,25 @@ class Answer(NamedTuple):
 
 def parse_order(q: Any) -> float:
     """The order q as a float ≥ 0; accepts numbers and the strings "inf" and "infinity"."""
-    try:
-        order = float(q)
-    except (TypeError, ValueError):
-        order = math.nan
-    if isinstance(q, bool | np.bool_) or math.isnan(order) or order < 0:
-        raise InputError(f"q={q!r} is not an order; expected a number from 0 up, or 'inf'.")
+    order = as_number(q)
+    if isinstance(q, str):
+        try:
+            order = float(q)
+        except ValueError:
+            order = math.nan
+    if math.isnan(order) or order < 0 or (math.isinf(order) and isinstance(q, int)):
+        raise InputError(f"q={brief(q)} is not an order; expected a number from 0 up, or 'inf'.")
     return order
 
 
 def parse_orders(q: Any) -> tuple[list[float], bool]:
     """The orders asked for, and whether several were asked for (a list, tuple or array)."""
-    several = isinstance(q, list | tuple | range) or (isinstance(q, np.ndarray) and q.ndim > 0)
+    several = isinstance(q, list | tuple | range) or (isinstance(q, np.ndarray) and q.ndim == 1)
     orders = [parse_order(one) for one in q] if several else [parse_order(q)]
     if not orders:
         raise InputError("q is an empty list; expected at least one order, such as q=[0, 1, 2, 'inf'].")
     if len(set(orders)) < len(orders):
-        raise InputError(f"q={list(q)!r} names an order twice; expected each order once.")
+        raise InputError(f"q={brief(list(q))} names an order twice; expected each order once.")
     return orders, several
 
 

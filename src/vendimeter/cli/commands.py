@@ -70,13 +70,15 @@ def demo() -> None:
             encoding="utf-8",
         )
         click.echo(
-            "\n\n2. Captions: three sets of twelve. Does a model say different things, or one thing twelve times?\n"
+            "\n\n2. Captions: three sets of twelve. Does a model say different things, or one thing twelve "
+            "times?\n"
         )
         click.echo("$ vendi score captions.csv --column caption --by set\n")
         run_score(captions, column="caption", by="set")
     click.echo(
         "\nEach score is the effective number of different items: 12 captions that share nothing\n"
-        "score 12, and 12 copies of one caption score 1. In Python: vendimeter.score(captions, kernel='ngram')."
+        "score 12, and 12 copies of one caption score 1. In Python: vendimeter.score(captions, "
+        "kernel='ngram')."
     )
 
 
@@ -106,7 +108,7 @@ def run_score(
 def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str) -> tuple[Any, str]:
     # Imported here: `vendi --help` has no use for numerics.
     import vendimeter as vm
-    from vendimeter._suggest import unknown
+    from vendimeter._messages import unknown
     from vendimeter.io.files import read_columns
 
     columns = read_columns(file)

@@ -86,7 +86,8 @@ def _csv(path: Path) -> dict[str, Any]:
                 continue
             if len(row) != len(names):
                 raise InputError(
-                    f"line {rows.line_num} of {str(path)!r} has {len(row)} cells and the first line names {len(names)} "
+                    f"line {rows.line_num} of {str(path)!r} has {len(row)} cells and the first line names "
+                    f"{len(names)} "
                     "columns; expected as many."
                 )
             for name, cell in zip(names, row, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vendimeter._suggest import unknown
+from vendimeter._messages import brief, unknown
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.given import Embed, FromDistances, FromFunction, On, Precomputed
@@ -76,4 +76,6 @@ def as_kernel(kernel: Any) -> Kernel:
         )
     if callable(kernel):
         return FromFunction(kernel)
-    raise InputError(f"kernel={kernel!r}; expected a name, a kernel, or a function k(a, b) of two items.")
+    raise InputError(
+        f"kernel={brief(kernel)}; expected a name, a kernel, or a function k(a, b) of two items."
+    )

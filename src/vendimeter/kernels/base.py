@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
+from vendimeter._messages import brief, digits
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import combine, multiply
 from vendimeter.similarity import Similarity
@@ -52,7 +53,9 @@ class Kernel(ABC):
             return _product(self, other)
         if isinstance(other, Real) and not isinstance(other, bool):
             if not 0 < float(other) < float("inf"):
-                raise InputError(f"a kernel was multiplied by {other}; expected a coefficient above 0.")
+                raise InputError(
+                    f"a kernel was multiplied by {brief(other)}; expected a coefficient above 0."
+                )
             return Sum(tuple((float(other) * weight, kernel) for weight, kernel in _terms(self)))
         return NotImplemented
 
@@ -80,9 +83,9 @@ class Sum(Kernel):
         total = sum(weight for weight, _ in self.terms)
         if abs(total - 1) > 1e-9:
             raise InputError(
-                f"the coefficients of {self!r} sum to {total:g}; expected 1, so that every item has "
+                f"the coefficients of {self!r} sum to {digits(total)}; expected 1, so that every item has "
                 "similarity 1 with "
-                f"itself. Multiply the sum by {1 / total:g}."
+                f"itself. Multiply the sum by {digits(1 / total)}."
             )
 
     @property

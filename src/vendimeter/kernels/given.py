@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
@@ -9,11 +10,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from vendimeter import _tables
-from vendimeter._arrays import as_list, is_sparse, is_table, length, take, to_numpy
+from vendimeter._arrays import as_list, csr, is_sparse, is_table, length, refuse_masked, take
 from vendimeter._matrix_checks import Policy
+from vendimeter._messages import brief, digits, shape_of
+from vendimeter._options import whole_number
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel
-from vendimeter.kernels.vectors import Cosine, _check_scale
+from vendimeter.kernels.vectors import Cosine, check_scale
 from vendimeter.similarity import Matrix, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
@@ -22,31 +25,26 @@ __all__ = ["Embed", "FromDistances", "FromFunction", "On", "Precomputed"]
 
 def _square(samples: Any, what: str) -> Any:
     """A square matrix of real numbers, dense (not copied) or CSR."""
-    if is_table(samples):
-        samples = to_numpy(samples)
-    if not is_sparse(samples):
+    refuse_masked(samples, f"the matrix of {what}")
+    matrix = _tables.matrix(samples) if is_table(samples) else samples
+    if not is_sparse(matrix):
         try:
-            samples = np.asarray(samples)
+            matrix = np.asarray(matrix)
         except ValueError:
             raise InputError(f"the {what} are a ragged list; expected a square matrix.") from None
-    if (samples.size == 0 and not is_sparse(samples)) or samples.shape[0] == 0:
+    if len(matrix.shape) > 0 and matrix.shape[0] == 0:
         raise EmptyError(f"there are no {what}; the diversity of nothing is undefined.")
-    if len(samples.shape) != 2 or samples.shape[0] != samples.shape[1]:
-        shape = "×".join(map(str, samples.shape))
+    if matrix.dtype.kind not in "buif":
         raise InputError(
-            f"the {what} have shape {shape}; expected a square matrix, one row and column an item."
+            f"the {what} are {brief(samples)} of dtype {matrix.dtype}; expected a square matrix of real "
+            "numbers."
         )
-    if samples.dtype.kind not in "buif":
-        raise InputError(f"the {what} have dtype {samples.dtype}; expected real numbers.")
-    if is_sparse(samples):
-        from scipy import sparse
-
-        matrix = sparse.csr_array(samples)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        return matrix
-    return samples
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"the {what} have shape {shape_of(matrix.shape)}; expected a square matrix, one row and column "
+            "an item."
+        )
+    return csr(matrix) if is_sparse(matrix) else matrix
 
 
 @dataclass(frozen=True)
@@ -115,30 +113,41 @@ class FromDistances(Kernel):
     name: ClassVar[str] = "from-distances"
 
     def __post_init__(self) -> None:
-        _check_scale(self.scale, "scale")
+        object.__setattr__(self, "scale", check_scale(self.scale, "scale"))
         if self.form not in ("exponential", "gaussian", "linear"):
-            raise InputError(f"form={self.form!r}; expected 'exponential', 'gaussian' or 'linear'.")
+            raise InputError(f"form={brief(self.form)}; expected 'exponential', 'gaussian' or 'linear'.")
 
-    def _distances(self, samples: Any) -> np.ndarray:
-        distances = _square(samples, "distances")
-        if is_sparse(distances):
+    def _distances(self, samples: Any) -> tuple[np.ndarray, float]:
+        """Distances from 0 up with a diagonal of 0, and how far they were off by rounding."""
+        given = _square(samples, "distances")
+        if is_sparse(given):
             raise InputError(
                 "the distances are sparse, so that missing ones would count as 0; pass a dense matrix."
             )
-        distances = np.asarray(distances, dtype=np.float64)
-        if np.isnan(distances).any() or (distances < 0).any():
-            i, j = np.argwhere(np.isnan(distances) | (distances < 0))[0]
+        distances = np.array(given, dtype=np.float64)
+        if np.isnan(distances).any():
+            i, j = np.argwhere(np.isnan(distances))[0]
+            raise InputError(f"the distance [{i}, {j}] is nan; expected a number from 0 up.")
+        # Distances such as √(2 − 2 cos) lose half of their digits near 0.
+        precision = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
+        tolerance = 4 * math.sqrt(precision) * np.abs(distances[np.isfinite(distances)]).max(initial=0.0)
+        i, j = np.unravel_index(distances.argmin(), distances.shape)
+        if distances[i, j] < -tolerance:
             raise InputError(
-                f"the distance [{i}, {j}] is {distances[i, j]:.6g}; expected a number from 0 up."
+                f"the distance [{i}, {j}] is {digits(distances[i, j])}; expected a number from 0 up."
             )
-        if np.diagonal(distances).any():
-            i = int(np.flatnonzero(np.diagonal(distances))[0])
+        own = np.abs(np.diagonal(distances))
+        i = int(own.argmax())
+        if own[i] > tolerance:
             raise InputError(
-                f"the distance of item {i} from itself is {distances[i, i]:.6g}; expected 0. If these are "
-                "similarities, "
-                "use kernel='precomputed'."
+                f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
+                "similarities, use "
+                "kernel='precomputed'."
             )
-        return distances
+        off = max(float(own[i]), -float(distances.min()), 0.0)
+        np.maximum(distances, 0.0, out=distances)
+        np.fill_diagonal(distances, 0.0)
+        return distances, off
 
     @property
     def fitted(self) -> bool:
@@ -147,22 +156,25 @@ class FromDistances(Kernel):
 
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix of similarities, to be checked before it is used."""
-        distances = self._distances(samples)
+        distances, off = self._distances(samples)
         if self.scale == "median":
             apart = distances[np.isfinite(distances) & (distances > 0)]
             fitted = replace(self, scale=float(np.median(apart)) if apart.size else 1.0)
             return fitted.similarity(samples)  # type: ignore[return-value]
         ratio = distances / float(self.scale)
-        forms: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-            "exponential": lambda x: np.exp(-x),
-            "gaussian": lambda x: np.exp(-0.5 * x**2),
-            "linear": lambda x: 1 - x,
+        forms: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+            "exponential": ("exp(−D/scale)", lambda x: np.exp(-x)),
+            "gaussian": ("exp(−D²/2scale²)", lambda x: np.exp(-0.5 * x**2)),
+            "linear": ("1 − D/scale", lambda x: 1 - x),
         }
+        what, form = forms[self.form]
+        with np.errstate(over="ignore"):
+            similarities = form(ratio)
         return Matrix(
-            forms[self.form](ratio),
+            similarities,
             policy=Policy(project=self.project),
-            rounding=4 * UNIT,
-            what="exp(−D/scale)",
+            rounding=4 * UNIT + off / float(self.scale),
+            what=f"({what})",
         )
 
 
@@ -203,7 +215,7 @@ class FromFunction(Kernel):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"FromFunction got {self.function!r}; expected a function k(a, b).")
+            raise InputError(f"FromFunction got {brief(self.function)}; expected a function k(a, b).")
 
     def __repr__(self) -> str:
         called = getattr(self.function, "__qualname__", type(self.function).__name__)
@@ -212,11 +224,7 @@ class FromFunction(Kernel):
 
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of calls of the function."""
-        items = (
-            _tables.records(samples)
-            if _tables.has_columns(samples)
-            else as_list(samples, kernel="the function")
-        )
+        items = _items(samples, "the function")
         policy = Policy(self.normalize, self.symmetrize, self.project)
         evaluate = self._blocks if self.block else self._pairs
 
@@ -239,7 +247,11 @@ class FromFunction(Kernel):
         )
 
     def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        part = np.asarray(self.function(take(items, rows), take(items, cols)))
+        given = self.function(take(items, rows), take(items, cols))
+        try:
+            part = np.asarray(given)
+        except ValueError:  # a ragged list
+            part = np.array(None)
         if part.shape != (len(rows), len(cols)) or part.dtype.kind not in "buif":
             raise InputError(
                 f"the block function returned {part.dtype} of shape {part.shape} for {len(rows)} and "
@@ -263,7 +275,8 @@ class FromFunction(Kernel):
             return float(value)
         except (TypeError, ValueError):
             raise InputError(
-                f"the function returned {value!r} for items {i} and {j}; expected a number. For a function "
+                f"the function returned {brief(value)} for items {i} and {j}; expected a number. For a "
+                "function "
                 "of whole "
                 "blocks use vendimeter.kernels.FromFunction(f, block=True)."
             ) from None
@@ -278,6 +291,26 @@ def _hashable(items: Any) -> list[Hashable] | None:
         if all(isinstance(item, str | bytes | int) for item in items)
         else None
     )
+
+
+def _items(samples: Any, kernel: str) -> Any:
+    """Items for a user's function: rows of a table are records."""
+    return _tables.records(samples) if _tables.has_columns(samples) else as_list(samples, kernel=kernel)
+
+
+def _vectors(given: Any) -> Any:
+    """What an encoder gave, as an array."""
+    if is_sparse(given):
+        return given
+    try:
+        vectors = np.asarray(given)
+    except ValueError:
+        vectors = np.array(None)
+    if vectors.dtype == object or vectors.ndim == 0:
+        raise InputError(
+            f"the encoder gave {brief(given)}; expected an array with one vector of numbers a sample."
+        )
+    return vectors
 
 
 @dataclass(frozen=True)
@@ -309,32 +342,37 @@ class Embed(Kernel):
 
     def __post_init__(self) -> None:
         if not callable(self.encoder):
-            raise InputError(f"Embed got {self.encoder!r}; expected a function from samples to vectors.")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise InputError(f"batch_size={self.batch_size!r}; expected a whole number from 1 up.")
+            raise InputError(f"Embed got {brief(self.encoder)}; expected a function from samples to vectors.")
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                f"Embed got the kernel {brief(self.kernel)}; expected one such as Cosine() or RBF()."
+            )
+        if self.batch_size is not None:
+            object.__setattr__(self, "batch_size", whole_number(self.batch_size, "batch_size"))
 
     def __repr__(self) -> str:
         called = getattr(self.encoder, "__qualname__", type(self.encoder).__name__)
         return f"Embed({called}, {self.kernel!r})"
 
     def _encode(self, samples: Any) -> Any:
-        items = as_list(samples, kernel="the encoder")
+        items = _items(samples, "the encoder")
         count = length(items)
         step = self.batch_size or count
-        parts = [self.encoder(take(items, slice(start, start + step))) for start in range(0, count, step)]
-        parts = [part if is_sparse(part) else np.asarray(part) for part in parts]
-        if any(is_sparse(part) for part in parts):
+        parts = [_vectors(self.encoder(take(items, slice(i, i + step)))) for i in range(0, count, step)]
+        widths = {part.shape[1:] for part in parts}
+        if len(widths) > 1:
+            shapes = ", ".join(sorted(shape_of(width) for width in widths))
+            raise InputError(f"the encoder gave vectors of shapes {shapes}; expected one shape.")
+        if all(is_sparse(part) for part in parts):
             from scipy import sparse
 
             vectors: Any = sparse.csr_array(sparse.vstack(parts, format="csr"))
         else:
-            widths = {part.shape[1:] for part in parts}
-            if len(widths) > 1:
-                raise InputError(f"the encoder gave vectors of shapes {sorted(widths)}; expected one shape.")
             vectors = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if len(vectors.shape) < 1 or vectors.shape[0] != count:
             raise InputError(
-                f"the encoder gave an array of shape {vectors.shape} for {count} samples; expected one "
+                f"the encoder gave an array of shape {shape_of(vectors.shape)} for {count} samples; "
+                "expected one "
                 "vector a sample."
             )
         return vectors
@@ -373,7 +411,7 @@ class On(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise InputError(
-                f"On({self.column!r}, …) got {self.kernel!r}; expected a kernel such as Match()."
+                f"On({brief(self.column)}, …) got {brief(self.kernel)}; expected a kernel such as Match()."
             )
 
     def __repr__(self) -> str:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import as_list, as_rows, is_sparse
-from vendimeter._tables import column, has_columns, names
-from vendimeter.errors import InputError
+from vendimeter._arrays import EMPTY, as_list, as_rows, is_frame_column, is_missing, is_sparse, to_list
+from vendimeter._messages import brief
+from vendimeter._tables import columns, has_columns
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
@@ -32,13 +33,21 @@ def indicators(items: Sequence[Any], what: str) -> Any:
         try:
             found = {columns.setdefault(member, len(columns)) for member in item}
         except TypeError:
-            raise InputError(f"item {i} is {item!r}; {what} expected hashable members.") from None
+            raise InputError(f"item {i} is {brief(item)}; {what} expected hashable members.") from None
         indices.extend(sorted(found))
         ends.append(len(indices))
     shape = (len(items), max(len(columns), 1))
     return sparse.csr_array(
         (np.ones(len(indices)), np.array(indices, dtype=np.int64), np.array(ends)), shape=shape
     )
+
+
+def _is_objects(samples: Any) -> bool:
+    return isinstance(samples, np.ndarray) and samples.dtype == object and samples.ndim == 1
+
+
+def _holds_text(item: Any) -> bool:
+    return isinstance(item, list | tuple) and any(isinstance(member, str) for member in item)
 
 
 @dataclass(frozen=True)
@@ -91,8 +100,22 @@ class Jaccard(Kernel):
         return Pairwise(rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
 
     def _rows(self, samples: Any) -> Any:
-        if isinstance(samples, list | tuple) and samples and isinstance(samples[0], set | frozenset):
-            return indicators(samples, "the jaccard kernel")
+        items = to_list(samples) if is_frame_column(samples) or _is_objects(samples) else samples
+        if isinstance(items, list | tuple) and any(isinstance(item, set | frozenset) for item in items):
+            for i, item in enumerate(items):
+                if not isinstance(item, set | frozenset):
+                    raise InputError(
+                        f"item {i} is {brief(item)} where others are sets; the jaccard kernel "
+                        "expected sets "
+                        "throughout."
+                    )
+            return indicators(items, "the jaccard kernel")
+        if isinstance(items, list | tuple) and items and _holds_text(items[0]):
+            raise InputError(
+                f"item 0 is {brief(items[0])}; the jaccard kernel expected sets or vectors of numbers. Turn "
+                "each item into "
+                "a set first, such as set(item)."
+            )
         return as_rows(samples, kernel="the jaccard kernel")
 
     @staticmethod
@@ -167,14 +190,18 @@ class Match(Kernel):
     def build(self, samples: Any, rng: int) -> Similarity:
         """Sparse features: an indicator of the value, or of the value of each attribute."""
         if has_columns(samples):
-            columns = [list(column(samples, name)) for name in names(samples)]
-            items: Sequence[Any] = list(zip(*columns, strict=True))
+            items: Sequence[Any] = list(zip(*columns(samples).values(), strict=True))
         else:
-            items = as_list(samples, kernel="the match kernel")
-            items = items.tolist() if isinstance(items, np.ndarray) else items
-        if is_sparse(items):
-            raise InputError("samples is sparse; the match kernel compares values: pass samples.toarray().")
-        items = [tuple(item) if isinstance(item, list) else item for item in items]
+            if not is_frame_column(samples):
+                samples = as_list(samples, kernel="the match kernel")
+            if is_sparse(samples):
+                raise InputError(
+                    "samples is sparse; the match kernel compares values: pass samples.toarray()."
+                )
+            items = to_list(samples)
+        items = [_frozen(item) for item in items]
+        if not items:
+            raise EmptyError(EMPTY)
         if not self.fraction:
             return Features(
                 indicators([(_present(item, i),) for i, item in enumerate(items)], "the match kernel")
@@ -183,7 +210,7 @@ class Match(Kernel):
             raise InputError(
                 "Match(fraction=True) expected items with the same number of attributes (rows, tuples, "
                 "records or a table); "
-                f"item 0 is {items[0]!r}. For single values use Match()."
+                f"item 0 is {brief(items[0])}. For single values use Match()."
             )
         width = len(items[0])
         parts = [
@@ -195,12 +222,20 @@ class Match(Kernel):
         return combine(parts, [1 / width] * width)
 
 
+def _frozen(value: Any) -> Any:
+    """Lists and arrays as tuples, which can be compared and hashed whole."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(_frozen(part) for part in value) if isinstance(value, list | tuple) else value
+
+
 def _present(value: Any, position: int) -> Any:
     """The value, unless it is missing: is a gap equal to a gap? The user has to say."""
     gaps = value if isinstance(value, tuple) else (value,)
-    if any(gap is None or gap != gap for gap in gaps):
+    if any(is_missing(gap) for gap in gaps):
         raise InputError(
-            f"item {position} has a missing value ({value!r}); the match kernel cannot tell whether gaps "
+            f"item {position} has a missing value ({brief(value)}); the match kernel cannot tell whether "
+            "gaps "
             "are equal. "
             "Fill it, for example with 'unknown', or drop the item."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._arrays import as_list, is_text
+from vendimeter._messages import brief
+from vendimeter._options import as_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
@@ -57,9 +60,16 @@ class NGram(Kernel):
     name: ClassVar[str] = "ngram"
 
     def __post_init__(self) -> None:
-        if self.low != int(self.low) or self.high != int(self.high) or not 1 <= self.low <= self.high:
+        low, high = as_number(self.low), as_number(self.high)
+        if not (1 <= low <= high < math.inf and low == int(low) and high == int(high)):
             raise InputError(
-                f"NGram({self.low!r}, {self.high!r}): expected whole numbers with 1 ≤ low ≤ high."
+                f"NGram({brief(self.low)}, {brief(self.high)}): expected whole numbers with 1 ≤ low ≤ high."
+            )
+        object.__setattr__(self, "low", int(low))
+        object.__setattr__(self, "high", int(high))
+        if self.tokenizer is not None and not callable(self.tokenizer):
+            raise InputError(
+                f"tokenizer={brief(self.tokenizer)}; expected a function from a text to its tokens."
             )
 
     def __repr__(self) -> str:
@@ -89,11 +99,17 @@ class NGram(Kernel):
                 raise InputError(
                     f"item {i} is a {type(text).__name__}; the ngram kernel expected texts (strings)."
                 )
-            tokens = tuple(tokenize(text.lower() if self.lowercase else text))
-            for n in orders:
-                grams = [tokens[j : j + n] for j in range(len(tokens) - n + 1)] or [tokens]
-                indices.extend(columns.setdefault((n, gram), len(columns)) for gram in grams)
-                ends.append(len(indices))
+            found = tokenize(text.lower() if self.lowercase else text)
+            try:
+                tokens = tuple(found)
+                for n in orders:
+                    grams = [tokens[j : j + n] for j in range(len(tokens) - n + 1)] or [tokens]
+                    indices.extend(columns.setdefault((n, gram), len(columns)) for gram in grams)
+                    ends.append(len(indices))
+            except TypeError:
+                raise InputError(
+                    f"the tokenizer gave {brief(found)} for item {i}; expected a sequence of hashable tokens."
+                ) from None
         shape = (len(texts) * len(orders), len(columns))
         bags = sparse.csr_array(
             (np.ones(len(indices)), np.array(indices, dtype=np.int64), np.array(ends)), shape=shape

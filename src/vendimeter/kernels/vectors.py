@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from vendimeter._arrays import as_rows, blocks, is_sparse
+from vendimeter._messages import brief
+from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply
 from vendimeter.kernels.base import Kernel
@@ -143,7 +145,7 @@ class _Roots:
         if off.max() > self.tolerance:
             worst = int(off.argmax())
             raise InputError(
-                f"the probabilities of item {positions[worst]} sum to {sums[worst]:.6g}; expected 1 in each "
+                f"the probabilities of item {positions[worst]} sum to {digits(sums[worst])}; expected 1 in each "
                 "row. "
                 "Pass the probabilities of all classes, divided by their sum."
             )
@@ -177,17 +179,16 @@ class Polynomial(Kernel):
     name: ClassVar[str] = "polynomial"
 
     def __post_init__(self) -> None:
-        if self.degree != int(self.degree) or self.degree < 1:
-            raise InputError(f"degree={self.degree!r}; expected a whole number from 1 up.")
-        if not 0 <= self.offset < math.inf:
-            raise InputError(f"offset={self.offset!r}; expected a finite number from 0 up.")
+        object.__setattr__(self, "degree", whole_number(self.degree, "degree"))
+        if not 0 <= as_number(self.offset) < math.inf:
+            raise InputError(f"offset={brief(self.offset)}; expected a finite number from 0 up.")
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Features where they are no wider than the matrix, blocks otherwise."""
         rows = as_rows(samples, kernel="the polynomial kernel")
         width = rows.shape[1] + (self.offset > 0)
         base = Features(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
-        return multiply([base] * int(self.degree))
+        return multiply([base] * self.degree)
 
     def _prepare(self, rows: Any, positions: np.ndarray) -> Any:
         if self.offset > 0:
@@ -204,15 +205,15 @@ class Polynomial(Kernel):
 # ------------------------------------------------------------------------------------------- kernels of distances
 
 
-def _check_scale(scale: float | str | None, name: str) -> None:
-    if scale is None or scale == "median":
-        return
-    if (
-        isinstance(scale, bool)
-        or not isinstance(scale, int | float | np.floating | np.integer)
-        or not 0 < scale < math.inf
-    ):
-        raise InputError(f"{name}={scale!r}; expected a number above 0, or 'median' for the median distance.")
+def check_scale(scale: Any, name: str) -> float | str:
+    """A positive number as a float, or "median"."""
+    if isinstance(scale, str) and scale == "median":
+        return scale
+    if 0 < as_number(scale) < math.inf:
+        return as_number(scale)
+    raise InputError(
+        f"{name}={brief(scale)}; expected a number above 0, or 'median' for the median distance."
+    )
 
 
 def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"], rng: int) -> float:
@@ -225,7 +226,30 @@ def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"]
     distinct = np.unique(np.asarray(rows, dtype=np.float64), axis=0)
     if len(distinct) < 2:
         return 1.0  # all items are the same: any scale gives the score 1
-    return float(np.median(pdist(distinct, metric)))
+    unit = _power_of_two(float(np.abs(distinct).max()))
+    return float(np.median(pdist(distinct * unit, metric))) / unit
+
+
+def _power_of_two(size: float) -> float:
+    """A power of two that brings `size` near 1: multiplying by it is exact, and squares cannot overflow after."""
+    return math.ldexp(1.0, min(-math.frexp(size)[1], 1000))
+
+
+def _double(rows: np.ndarray, unit: float) -> np.ndarray:
+    return np.multiply(rows, unit, dtype=np.float64)
+
+
+def _scaled(rows: np.ndarray, scale: float, name: str) -> tuple[float, float]:
+    """A power of two by which to multiply rows and scale, so that neither squares out of range, and the scale then."""
+    unit = _power_of_two(scale)
+    largest = max(float(np.abs(rows[part]).max(initial=0.0)) for part in blocks(*rows.shape))
+    if not largest * unit < 1e300:
+        raise InputError(
+            f"{name}={scale:g} is too small beside values of up to {largest:g}: distances in units of it "
+            "cannot be "
+            "represented. Expected a larger one, or rescaled data."
+        )
+    return unit, scale * unit
 
 
 class _Radial(Kernel):
@@ -266,7 +290,7 @@ class RBF(_Radial):
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
 
     def __post_init__(self) -> None:
-        _check_scale(self.sigma, "sigma")
+        object.__setattr__(self, "sigma", check_scale(self.sigma, "sigma"))
 
     @property
     def fitted(self) -> bool:
@@ -279,12 +303,13 @@ class RBF(_Radial):
             fitted = replace(self, sigma=_median_distance(self._rows(samples), self.metric, rng))
             return fitted.similarity(samples)  # type: ignore[return-value]
         rows = self._rows(samples)
-        sigma, width = float(self.sigma), rows.shape[1]
+        unit, sigma = _scaled(rows, float(self.sigma), "sigma")
+        width = rows.shape[1]
         if width <= DIRECT_WIDTH:
             from scipy.spatial.distance import cdist
 
             def direct(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-                squares = cdist(np.asarray(rows[i], float), np.asarray(rows[j], float), "sqeuclidean")
+                squares = cdist(_double(rows[i], unit), _double(rows[j], unit), "sqeuclidean")
                 return np.exp(squares / (-2 * sigma**2), out=squares)
 
             # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
@@ -292,14 +317,15 @@ class RBF(_Radial):
                 len(rows), direct, rounding=(width + 6) * UNIT, keys=lambda index: row_keys(rows[index])
             )
 
-        centre = sum(rows[part].sum(axis=0, dtype=np.float64) for part in blocks(*rows.shape)) / len(rows)
+        parts = blocks(*rows.shape)
+        centre = sum(_double(rows[part], unit).sum(axis=0) for part in parts) / len(rows)
         radius = max(
             float(np.einsum("ij,ij->i", x, x).max())
-            for x in (rows[part] - centre for part in blocks(*rows.shape))
+            for x in (_double(rows[part], unit) - centre for part in parts)
         )
 
         def product(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            a, b = rows[i] - centre, rows[j] - centre
+            a, b = _double(rows[i], unit) - centre, _double(rows[j], unit) - centre
             squares = a @ b.T
             squares *= -2
             squares += np.einsum("ij,ij->i", a, a)[:, None]
@@ -335,7 +361,7 @@ class Laplacian(_Radial):
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "cityblock"
 
     def __post_init__(self) -> None:
-        _check_scale(self.scale, "scale")
+        object.__setattr__(self, "scale", check_scale(self.scale, "scale"))
 
     @property
     def fitted(self) -> bool:
@@ -349,10 +375,11 @@ class Laplacian(_Radial):
             return fitted.similarity(samples)  # type: ignore[return-value]
         from scipy.spatial.distance import cdist
 
-        rows, scale = self._rows(samples), float(self.scale)
+        rows = self._rows(samples)
+        unit, scale = _scaled(rows, float(self.scale), "scale")
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            distances = cdist(np.asarray(rows[i], float), np.asarray(rows[j], float), "cityblock")
+            distances = cdist(_double(rows[i], unit), _double(rows[j], unit), "cityblock")
             return np.exp(distances / -scale, out=distances)
 
         return Pairwise(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES
+from vendimeter._messages import in_group
 from vendimeter.similarity import Features, Matrix, Similarity
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.spectrum import UNIT
@@ -28,7 +29,11 @@ class Batch:
 
 
 def batches(
-    similarity: Similarity, starts: np.ndarray, items: np.ndarray, weights: np.ndarray | None
+    similarity: Similarity,
+    starts: np.ndarray,
+    items: np.ndarray,
+    weights: np.ndarray | None,
+    labels: Sequence[Hashable],
 ) -> Iterator[Batch]:
     """The spectra of all groups of 1 to SMALL items, a batch at a time."""
     sizes = np.diff(starts)
@@ -45,13 +50,17 @@ def batches(
                 if weights is not None
                 else np.full(members.shape, 1 / np.sqrt(size))
             )
-            matrices, error, tolerance = _stack(similarity, members, roots)
+            matrices, error, tolerance = _stack(
+                similarity, members, roots, [labels[g] for g in chosen.tolist()]
+            )
             values = eigenvalues(matrices)
             bound = error + eigen_error(matrices.shape[-1], np.abs(values[:, 0]))
             yield Batch(chosen, values, np.asarray(bound), tolerance)
 
 
-def _stack(similarity: Similarity, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _stack(
+    similarity: Similarity, members: np.ndarray, roots: np.ndarray, labels: Sequence[Hashable]
+) -> tuple[np.ndarray, float, float]:
     """The matrices ρ of the groups, a bound on their error, and how negative an eigenvalue may be."""
     count, size = members.shape
     if isinstance(similarity, Features):
@@ -69,12 +78,13 @@ def _stack(similarity: Similarity, members: np.ndarray, roots: np.ndarray) -> tu
         tolerance = similarity.tolerance
     else:
         stack = np.empty((count, size, size))
-        for place, group in zip(stack, members, strict=True):
-            place[:] = similarity.dense(group)
-            if not similarity.trusted and not isinstance(similarity, Matrix):
-                checked = Matrix(place, policy=similarity.policy, what="k").checked()
-                place[:] = checked.data
-                error, tolerance = max(error, similarity.rounding + checked.rounding), checked.tolerance
+        for place, group, label in zip(stack, members, labels, strict=True):
+            with in_group(label):
+                place[:] = similarity.dense(group)
+                if not similarity.trusted and not isinstance(similarity, Matrix):
+                    checked = Matrix(place, policy=similarity.policy, what="k").checked(names=group)
+                    place[:] = checked.data
+                    error, tolerance = max(error, similarity.rounding + checked.rounding), checked.tolerance
         if isinstance(similarity, Matrix):
             tolerance = similarity.tolerance
     stack *= roots[:, :, None]

@@ -84,7 +84,9 @@ def _rows(
     tolerance = 0.0
     if not similarity.trusted:
         if isinstance(similarity, Pairwise):
-            checked = Matrix(matrix, policy=policy, rounding=similarity.rounding, what="k").checked()
+            checked = Matrix(matrix, policy=policy, rounding=similarity.rounding, what="k").checked(
+                names=index
+            )
             matrix, similarity = checked.data, checked
         tolerance = similarity.tolerance  # type: ignore[attr-defined]
     if weights is None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from vendimeter._suggest import unknown
+from vendimeter._messages import unknown
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Matrix, Similarity
 

@@ -1,0 +1,58 @@
+"""How messages show what was seen: briefly, on one line, with the digits that matter."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from vendimeter.errors import InputError, UnknownNameError
+
+__all__ = ["brief", "digits", "in_group", "shape_of", "unknown"]
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+_short.maxlist = _short.maxtuple = _short.maxset = _short.maxdict = 4
+
+
+def brief(value: Any) -> str:
+    """A user's value on one line of at most about 80 characters; arrays and tables by their kind and shape."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"<{type(value).__name__} of shape {shape_of(shape)}>"
+    text = " ".join(_short.repr(value).split())
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def shape_of(shape: Iterable[int]) -> str:
+    """A shape as NumPy writes it, in plain whole numbers: (3, 4)."""
+    return str(tuple(map(int, shape)))
+
+
+def digits(value: float) -> str:
+    """A number with all the digits that tell it from its neighbours: 1.0000001 must not be shown as 1."""
+    value = float(value)
+    short = f"{value:.6g}"
+    return short if float(short) == value else repr(value)
+
+
+@contextmanager
+def in_group(label: Any) -> Iterator[None]:
+    """Put the name of the group in front of an error about its items."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"group {brief(label)}: {error}") from None
+
+
+def unknown(what: str, given: object, known: Iterable[object]) -> UnknownNameError:
+    """An error for a name that is not among the known ones, with the nearest of them."""
+    names = [str(name) for name in known]
+    near = difflib.get_close_matches(
+        str(given).lower()[:80], [name.lower() for name in names], n=1, cutoff=0.6
+    )
+    hint = next((f" Did you mean {brief(name)}?" for name in names if near and name.lower() == near[0]), "")
+    listed = ", ".join(brief(name) for name in names[:12]) + (", …" if len(names) > 12 else "")
+    return UnknownNameError(f"there is no {what} {brief(given)}.{hint} There are: {listed or 'none'}.")
