@@ -44,7 +44,7 @@ def main() -> None:
             [name, f"{times[name]:.3f}", f"{times[name] / bare:.2f}×", f"{extra_memory(case):.0f}", bound]
         )
     print(
-        f"\n{options.rows:,} × {options.columns} float32, best of {options.repeats} (seconds; × bare product; extra MiB)\n"
+        f"\n{options.rows:,} × {options.columns} float32, best of {options.repeats} (ratios to the bare product)\n"
     )
     print(table(["", "seconds", "ratio", "extra MiB", "bound"], rows))
 

@@ -1,4 +1,4 @@
-"""5,000 groups of 5 sparse rows (n-gram features of made-up captions) beside the official package, a group at a time."""
+"""5,000 groups of 5 sparse rows (n-grams of made-up captions) beside the official package, a group at a time."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100_000, 256), dtype=np.float32)
     wide = rng.standard_normal((20_000, 1024), dtype=np.float32)
+    narrow = {d: np.ascontiguousarray(wide[:, :d]) for d in (128, 256, 512, 1024)}
     points = rng.standard_normal((3_000, 8))
     bits = rng.random((3_000, 1024)) < 0.05
     rows = [

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: alternating repeats in one process, best of each; memory as growth of the resident set."""
+"""How the benchmarks measure: repeats that take turns in one process, the best of each; memory as it grows."""
 
 from __future__ import annotations
 

@@ -164,7 +164,9 @@ SAMPLES = {
     "dates": (lambda: vm.score(np.array([["2020-01-01"] * 2], dtype="M8[D]")), InputError, ["datetime64", "real"]),
     "a structured array": (lambda: vm.score(np.zeros(3, dtype=[("a", float)])), InputError, ["dtype", "real"]),
     "objects": (lambda: vm.score([object(), object()]), InputError, ["item 0", "object", "k(a, b)"]),
-    "an object array of records": (lambda: vm.score(np.array([{"a": 1}], dtype=object)), InputError, ["item 0", "dict"]),
+    "an object array of records": (
+        lambda: vm.score(np.array([{"a": 1}], dtype=object)), InputError, ["item 0", "dict"],
+    ),
     "None inside a vector": (lambda: vm.score([[1, 2], [3, None]]), InputError, ["item 1", "None"]),
     "a number beyond int64": (lambda: vm.score([[1, 2], [3, 10**30]]), InputError, ["item 1", "number"]),
     "masked": (lambda: vm.score(masked(X, (0, 1))), InputError, ["masked", "fill"]),
@@ -526,7 +528,8 @@ TABLES = {
     "a column on an array": (lambda: vm.score(X, On("a", Cosine())), InputError, ["'a'", "ndarray", "table"]),
     "a column on texts": (lambda: vm.score(["x"], On("a", Match())), InputError, ["'a'", "list", "table"]),
     "columns of two lengths": (
-        lambda: vm.score({"a": [1, 2], "b": [1]}, On("a", Match())), InputError, ["'a' has 2", "'b' has 1", "one length"],
+        lambda: vm.score({"a": [1, 2], "b": [1]}, On("a", Match())),
+        InputError, ["'a' has 2", "'b' has 1", "one length"],
     ),
     "columns of two lengths for match": (
         lambda: vm.score({"a": [1, 2], "b": [1]}, "match"), InputError, ["'a' has 2", "'b' has 1", "one length"],
@@ -801,7 +804,9 @@ ALLOWED = {
     "a deque": (lambda: vm.score(deque(X.tolist())), expected(cosine(X))),
     "numbers for rbf": (lambda: vm.score([0.0, 1.0], RBF(1.0)), expected([[1, math.exp(-0.5)], [math.exp(-0.5), 1]])),
     "a set": (lambda: vm.score({"a", "b", "c"}, "match"), 3.0),
-    "an object array of numbers": (lambda: vm.score(np.array([[1, 2], [3, 4]], dtype=object)), expected(cosine([[1, 2], [3, 4]]))),
+    "an object array of numbers": (
+        lambda: vm.score(np.array([[1, 2], [3, 4]], dtype=object)), expected(cosine([[1, 2], [3, 4]])),
+    ),
     "lists for match": (lambda: vm.score([[[1, 2]], [[1, 2]], [[3]]], "match"), TWO_KINDS),
     "a range": (lambda: vm.score(range(5), "match"), 5.0),
     "keys": (lambda: vm.score({"a": 1, "b": 2}.keys(), "match"), 2.0),

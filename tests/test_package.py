@@ -90,7 +90,10 @@ def test_importing_the_package_imports_no_optional_library():
 
 
 def test_the_help_of_the_command_imports_no_scipy():
-    code = "import sys; sys.argv = ['vendi', '--help']\nfrom vendimeter.cli import main\ntry:\n main()\nexcept SystemExit:\n pass\n"
+    code = (
+        "import sys; sys.argv = ['vendi', '--help']\nfrom vendimeter.cli import main\n"
+        "try:\n main()\nexcept SystemExit:\n pass\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code + "print('\\n'.join(sys.modules))"],
         capture_output=True,

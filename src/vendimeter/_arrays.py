@@ -121,8 +121,8 @@ def length(samples: Any) -> int:
         if odd is not None:
             first = next(iter(sizes))
             raise InputError(
-                f"column {brief(first)} has {sizes[first]} entries and column {brief(odd)} has {sizes[odd]}; "
-                "expected columns of one length."
+                f"column {brief(first)} has {sizes[first]} entries and column {brief(odd)} has "
+                f"{sizes[odd]}; expected columns of one length."
             )
         return next(iter(sizes.values()), 0)
     try:
@@ -130,8 +130,7 @@ def length(samples: Any) -> int:
     except TypeError:
         raise InputError(
             f"samples is a {type(samples).__name__} without a length; expected an array, a list, a table or "
-            "a "
-            "sparse array. Turn an iterator into a list first."
+            "a sparse array. Turn an iterator into a list first."
         ) from None
 
 
@@ -159,8 +158,8 @@ def as_list(samples: Any, *, kernel: str) -> Any:
     refuse_masked(samples, "samples")
     if isinstance(samples, str | bytes):
         raise InputError(
-            f"samples is a single text of {len(samples)} characters; {kernel} expected a collection: put the "
-            "texts into a list."
+            f"samples is a single text of {len(samples)} characters; {kernel} expected a collection: put "
+            "the texts into a list."
         )
     if is_sparse(samples):  # before tables, because one sparse format is a dict
         if samples.shape[0] == 0:
@@ -178,8 +177,7 @@ def as_list(samples: Any, *, kernel: str) -> Any:
 def _unnamed_column(kernel: str) -> InputError:
     return InputError(
         f"samples is a table and {kernel} does not say which column to read; name it: kernel=On('column', "
-        "…), or "
-        "pass the column itself."
+        "…), or pass the column itself."
     )
 
 
@@ -229,8 +227,8 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
 def _strings(kernel: str) -> InputError:
     return InputError(
         f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
-        "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a function "
-        "k(a, b)."
+        "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a "
+        "function k(a, b)."
     )
 
 
@@ -266,15 +264,13 @@ def _stack(items: Any, kernel: str) -> np.ndarray:
         if vector.dtype.kind not in "buif":
             raise InputError(
                 f"item {i} is a {type(item).__name__}; {kernel} expected vectors of numbers. For other "
-                "items pass a "
-                "kernel made for them, or a function k(a, b)."
+                "items pass a kernel made for them, or a function k(a, b)."
             )
         first = vector.shape if first is None else first
         if vector.shape != first:
             raise InputError(
                 f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
-                f"{kernel} expected "
-                "vectors of one length."
+                f"{kernel} expected vectors of one length."
             )
     return np.asarray([_numbers(np.asarray(item)) for item in items])
 

@@ -135,16 +135,15 @@ def _check_diagonal(
     if not diagonal.any():
         raise DiagonalError(
             f"the diagonal of {what} is all 0, so these look like distances; expected similarities with a "
-            "diagonal of 1. "
-            "Pass kernel=vendimeter.kernels.FromDistances(scale=…) to turn distances into similarities."
+            "diagonal of 1. Pass kernel=vendimeter.kernels.FromDistances(scale=…) to turn distances into "
+            "similarities."
         )
     if policy.normalize:
         i = int(diagonal.argmin())
         if diagonal[i] <= 0:
             raise DiagonalError(
                 f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; normalize=True divides by the "
-                "square root of "
-                "the diagonal and expected it to be positive."
+                "square root of the diagonal and expected it to be positive."
             )
         return 0.0
     i = int(np.abs(diagonal - 1).argmax())
@@ -152,8 +151,7 @@ def _check_diagonal(
     if off > max(tolerance, 1e-9):
         raise DiagonalError(
             f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; expected every item to have "
-            "similarity 1 with "
-            f"itself. Mend the kernel, or pass normalize=True to divide each {what}[i, j] by "
-            f"√({what}[i, i] {what}[j, j])."
+            f"similarity 1 with itself. Mend the kernel, or pass normalize=True to divide each {what}[i, j] "
+            f"by √({what}[i, i] {what}[j, j])."
         )
     return 2 * off

@@ -100,8 +100,7 @@ def _rows(by: Any, mass: Mass, n: int) -> Membership:
     if values.shape[1] != n:
         raise InputError(
             f"{name} has shape {shape_of(values.shape)} and there are {n} items; expected one row a group "
-            "and one column "
-            "an item."
+            "and one column an item."
         )
     if not len(values):
         raise EmptyError(f"{name} has no rows, so there are no groups; expected at least one.")
@@ -149,8 +148,7 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
         if isinstance(part, str | bytes) or not (hasattr(part, "__len__") or is_sparse(part)):
             raise InputError(
                 f"group {brief(label)} is {brief(part)}; expected a collection of items. To group the items "
-                "of one "
-                "collection pass by=labels."
+                "of one collection pass by=labels."
             )
     return labels, [_tables.records(part) if _is_table_like(part) else part for part in parts]
 

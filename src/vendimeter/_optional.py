@@ -14,6 +14,6 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{purpose} needs the library {module.split('.')[0]!r}, which is not installed; "
-            f"install it with: pip install 'vendimeter[{extra}]'"
+            f"{purpose} needs the library {module.split('.')[0]!r}, which is not installed; install it "
+            f"with: pip install 'vendimeter[{extra}]'"
         ) from error

@@ -190,8 +190,7 @@ def _refuse_matrix(samples: Any) -> None:
 def _looks_precomputed(shape: tuple[int, ...]) -> InputError:
     return InputError(
         f"samples is a symmetric {shape[0]}×{shape[1]} array with a diagonal of 1, which looks like a "
-        "similarity "
-        "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
+        "similarity matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
         "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
     )
 

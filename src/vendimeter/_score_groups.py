@@ -87,8 +87,7 @@ def score_groups(
         if mass is not None:
             raise InputError(
                 f"{mass.name} go with one collection; expected by=labels with them, one number an item. For "
-                "groups "
-                "given one by one, join them into one collection first."
+                "groups given one by one, join them into one collection first."
             )
         return _separate(samples, as_kernel(kernel), request).result(several)
     if isinstance(by, str) and _tables.has_columns(samples):
@@ -117,8 +116,7 @@ def _separate(groups: Any, kernel: Kernel, request: _Request) -> Columns:
     if one or (isinstance(groups, np.ndarray) and groups.ndim < 3):
         raise InputError(
             f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
-            "label → "
-            "samples, a list of groups, or an array of groups × items × columns."
+            "label → samples, a list of groups, or an array of groups × items × columns."
         )
     labels, parts = split(groups)
     found = Columns(labels, request.orders, repr(kernel))

@@ -56,8 +56,7 @@ def column(table: Any, name: Any) -> Any:
             raise EmptyError(EMPTY)
         raise InputError(
             f"the kernel reads the column {brief(name)} and samples is a {type(table).__name__}; expected a "
-            "table: a "
-            "pandas, polars or Arrow table, a dict of columns, or a list of records."
+            "table: a pandas, polars or Arrow table, a dict of columns, or a list of records."
         )
     if is_records(table):
         return [_field(record, name, i) for i, record in enumerate(table)]

@@ -347,8 +347,7 @@ class Pairwise(Similarity):
             raise AsymmetryError(
                 f"the function is not symmetric: it gives {digits(again[a, b])} for items {i} and {j}, and "
                 f"{digits(mirrored[a, b])} for items {j} and {i}. Expected one value; mend the function, or "
-                "pass "
-                "symmetrize=True to average the two."
+                "pass symmetrize=True to average the two."
             )
 
     def keys(self, index: Index) -> list[Hashable] | None:

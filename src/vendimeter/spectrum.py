@@ -278,16 +278,16 @@ class MomentSpectrum:
     def eigenvalues(self) -> np.ndarray:
         """Not computed: raises `UnansweredError`."""
         raise UnansweredError(
-            f"the eigenvalues were not computed, because q={self.q:g} does not need them; "
-            "ask for several orders at once, such as q=[1, 2], or use vendimeter.profile."
+            f"the eigenvalues were not computed, because q={self.q:g} does not need them; ask for several "
+            "orders at once, such as q=[1, 2], or use vendimeter.profile."
         )
 
     def score(self, q: float) -> Answer:
         """The score of the order that was computed; any other raises `UnansweredError`."""
         if q != self.q:
             raise UnansweredError(
-                f"this score was computed for q={self.q:g} alone and cannot answer q={q:g}; "
-                "ask for several orders at once, such as q=[1, 2], or use vendimeter.profile."
+                f"this score was computed for q={self.q:g} alone and cannot answer q={q:g}; ask for several "
+                "orders at once, such as q=[1, 2], or use vendimeter.profile."
             )
         value, low, high = (
             float(_from_norm(np.array(max(norm, 0.0)), q))

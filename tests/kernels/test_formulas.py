@@ -90,7 +90,8 @@ def test_kernel_is_its_formula(kernel, samples, formula):
 
 
 @pytest.mark.parametrize(("kernel", "samples"), [
-    (Cosine(), COUNTS + 1), (Polynomial(2), COUNTS), (Polynomial(2, offset=0.0), COUNTS + 1), (Jaccard(), COUNTS), (Jaccard(), COUNTS * 0.3),
+    (Cosine(), COUNTS + 1), (Polynomial(2), COUNTS), (Polynomial(2, offset=0.0), COUNTS + 1),
+    (Jaccard(), COUNTS), (Jaccard(), COUNTS * 0.3),
     (ProbabilityProduct(), np.array([[1.0, 0, 0], [0, 0.5, 0.5]])),
 ])  # fmt: skip
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_array, sparse.coo_matrix])

@@ -249,7 +249,7 @@ def test_a_matrix_is_mended_only_when_asked(container):
     assert mended == pytest.approx(vm.score([[1, 0.5], [0.5, 1]], "precomputed"), rel=1e-12)
 
     indefinite = np.array([[1, 0.9, 0], [0.9, 1, 0.9], [0, 0.9, 1]])
-    with pytest.raises(vm.errors.IndefiniteError, match="lowest eigenvalue is -0.2728"):
+    with pytest.raises(vm.errors.IndefiniteError, match=r"lowest eigenvalue is -0\.2728"):
         vm.score(container(indefinite), "precomputed")
     values = np.linalg.eigvalsh(indefinite / 3)
     projected = vm.score(container(indefinite), "precomputed", project=True)

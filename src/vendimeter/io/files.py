@@ -87,8 +87,7 @@ def _csv(path: Path) -> dict[str, Any]:
             if len(row) != len(names):
                 raise InputError(
                     f"line {rows.line_num} of {str(path)!r} has {len(row)} cells and the first line names "
-                    f"{len(names)} "
-                    "columns; expected as many."
+                    f"{len(names)} columns; expected as many."
                 )
             for name, cell in zip(names, row, strict=True):
                 columns[name].append(cell)

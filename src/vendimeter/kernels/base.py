@@ -84,8 +84,7 @@ class Sum(Kernel):
         if abs(total - 1) > 1e-9:
             raise InputError(
                 f"the coefficients of {self!r} sum to {digits(total)}; expected 1, so that every item has "
-                "similarity 1 with "
-                f"itself. Multiply the sum by {digits(1 / total)}."
+                f"similarity 1 with itself. Multiply the sum by {digits(1 / total)}."
             )
 
     @property

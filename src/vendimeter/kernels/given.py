@@ -141,8 +141,7 @@ class FromDistances(Kernel):
         if own[i] > tolerance:
             raise InputError(
                 f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
-                "similarities, use "
-                "kernel='precomputed'."
+                "similarities, use kernel='precomputed'."
             )
         off = max(float(own[i]), -float(distances.min()), 0.0)
         np.maximum(distances, 0.0, out=distances)
@@ -255,9 +254,8 @@ class FromFunction(Kernel):
         if part.shape != (len(rows), len(cols)) or part.dtype.kind not in "buif":
             raise InputError(
                 f"the block function returned {part.dtype} of shape {part.shape} for {len(rows)} and "
-                f"{len(cols)} items; "
-                f"expected numbers of shape {(len(rows), len(cols))}. For a function of two items leave "
-                "block=True away."
+                f"{len(cols)} items; expected numbers of shape {(len(rows), len(cols))}. For a function of "
+                "two items leave block=True away."
             )
         return part.astype(np.float64)
 
@@ -276,9 +274,7 @@ class FromFunction(Kernel):
         except (TypeError, ValueError):
             raise InputError(
                 f"the function returned {brief(value)} for items {i} and {j}; expected a number. For a "
-                "function "
-                "of whole "
-                "blocks use vendimeter.kernels.FromFunction(f, block=True)."
+                "function of whole blocks use vendimeter.kernels.FromFunction(f, block=True)."
             ) from None
 
 
@@ -372,8 +368,7 @@ class Embed(Kernel):
         if len(vectors.shape) < 1 or vectors.shape[0] != count:
             raise InputError(
                 f"the encoder gave an array of shape {shape_of(vectors.shape)} for {count} samples; "
-                "expected one "
-                "vector a sample."
+                "expected one vector a sample."
             )
         return vectors
 

@@ -105,16 +105,14 @@ class Jaccard(Kernel):
             for i, item in enumerate(items):
                 if not isinstance(item, set | frozenset):
                     raise InputError(
-                        f"item {i} is {brief(item)} where others are sets; the jaccard kernel "
-                        "expected sets "
+                        f"item {i} is {brief(item)} where others are sets; the jaccard kernel expected sets "
                         "throughout."
                     )
             return indicators(items, "the jaccard kernel")
         if isinstance(items, list | tuple) and items and _holds_text(items[0]):
             raise InputError(
                 f"item 0 is {brief(items[0])}; the jaccard kernel expected sets or vectors of numbers. Turn "
-                "each item into "
-                "a set first, such as set(item)."
+                "each item into a set first, such as set(item)."
             )
         return as_rows(samples, kernel="the jaccard kernel")
 
@@ -130,8 +128,7 @@ class Jaccard(Kernel):
             )
             raise InputError(
                 f"item {row} holds the value {values.ravel()[place]}; the jaccard kernel expected finite "
-                "numbers from 0 up: "
-                "binary fingerprints or counts."
+                "numbers from 0 up: binary fingerprints or counts."
             )
 
 
@@ -209,8 +206,7 @@ class Match(Kernel):
         if not all(isinstance(item, tuple) and len(item) == len(items[0]) and item for item in items):
             raise InputError(
                 "Match(fraction=True) expected items with the same number of attributes (rows, tuples, "
-                "records or a table); "
-                f"item 0 is {brief(items[0])}. For single values use Match()."
+                f"records or a table); item 0 is {brief(items[0])}. For single values use Match()."
             )
         width = len(items[0])
         parts = [
@@ -235,8 +231,6 @@ def _present(value: Any, position: int) -> Any:
     if any(is_missing(gap) for gap in gaps):
         raise InputError(
             f"item {position} has a missing value ({brief(value)}); the match kernel cannot tell whether "
-            "gaps "
-            "are equal. "
-            "Fill it, for example with 'unknown', or drop the item."
+            "gaps are equal. Fill it, for example with 'unknown', or drop the item."
         )
     return value

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from vendimeter._arrays import as_rows, blocks, is_sparse
-from vendimeter._messages import brief
+from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply
@@ -51,8 +51,8 @@ def unit_rows(rows: Any, positions: np.ndarray) -> Any:
         largest = np.abs(values).max(initial=0.0)
         if largest == 0:
             raise InputError(
-                f"item {positions[i]} is all zeros, and the cosine similarity of a zero vector is undefined. "
-                "Remove it, or use another kernel."
+                f"item {positions[i]} is all zeros, and the cosine similarity of a zero vector is "
+                "undefined. Remove it, or use another kernel."
             )
         values /= largest
         squares[i] = values @ values
@@ -85,9 +85,8 @@ class Cosine(Kernel):
         if rows.shape[1] == 1:
             raise InputError(
                 "samples has a single column, and the cosine similarity of two numbers is only ever 1 or "
-                f"−1. For {rows.shape[0]} "
-                "numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); for vectors expected at "
-                "least two columns."
+                f"−1. For {rows.shape[0]} numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); "
+                "for vectors expected at least two columns."
             )
         return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT)
 
@@ -145,9 +144,8 @@ class _Roots:
         if off.max() > self.tolerance:
             worst = int(off.argmax())
             raise InputError(
-                f"the probabilities of item {positions[worst]} sum to {digits(sums[worst])}; expected 1 in each "
-                "row. "
-                "Pass the probabilities of all classes, divided by their sum."
+                f"the probabilities of item {positions[worst]} sum to {digits(sums[worst])}; expected 1 in "
+                "each row. Pass the probabilities of all classes, divided by their sum."
             )
         if is_sparse(rows):
             rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))
@@ -246,8 +244,7 @@ def _scaled(rows: np.ndarray, scale: float, name: str) -> tuple[float, float]:
     if not largest * unit < 1e300:
         raise InputError(
             f"{name}={scale:g} is too small beside values of up to {largest:g}: distances in units of it "
-            "cannot be "
-            "represented. Expected a larger one, or rescaled data."
+            "cannot be represented. Expected a larger one, or rescaled data."
         )
     return unit, scale * unit
 

@@ -144,8 +144,8 @@ def _sparse_features(
     if fill > SPARSE_LIMIT:
         raise TooLargeError(
             f"the product of the sparse features ({features.n} rows, {features.width} columns) has up to "
-            f"{fill:.1e} entries, and the "
-            f"limit is {SPARSE_LIMIT:.0e}. Score a random subset, or use features that share fewer columns."
+            f"{fill:.1e} entries, and the limit is {SPARSE_LIMIT:.0e}. Score a random subset, or use "
+            "features that share fewer columns."
         )
     values, rounding, count, widest = component_eigenvalues(rows @ rows.T if short else rows.T @ rows)
     notes |= {"components": count, "largest_component": widest}
@@ -266,8 +266,6 @@ def indefinite(lowest: float, mass: float, size: int) -> IndefiniteError:
     """The error for a matrix with negative eigenvalues."""
     return IndefiniteError(
         f"the similarity matrix is not positive semidefinite: its lowest eigenvalue is {lowest * size:.4g} "
-        "(expected ≥ 0), and its "
-        f"negative eigenvalues hold {mass:.4g} of a total of 1. Use a positive semidefinite kernel, or pass "
-        "project=True to drop them "
-        "and have the removed mass recorded."
+        f"(expected ≥ 0), and its negative eigenvalues hold {mass:.4g} of a total of 1. Use a positive "
+        "semidefinite kernel, or pass project=True to drop them and have the removed mass recorded."
     )

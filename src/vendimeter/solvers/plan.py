@@ -100,7 +100,6 @@ def check_size(size: int, what: str) -> None:
     if size > DENSE_LIMIT:
         raise TooLargeError(
             f"{what} of {size}×{size} is too large for an exact answer: it would take "
-            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is "
-            f"{DENSE_LIMIT}×{DENSE_LIMIT}. Use a kernel with features of fewer columns (such as cosine), or "
-            "score a random subset."
+            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Use a kernel "
+            "with features of fewer columns (such as cosine), or score a random subset."
         )
