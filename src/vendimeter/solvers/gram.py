@@ -26,9 +26,9 @@ __all__ = ["Gram", "gram"]
 PROBES = 8
 FAILURE = 1e-6  # the probability with which the measured float32 bound may fail
 ROWS64 = 2048  # rows in a block of float64 products, at most
-ROWS32 = 4096  # rows in a block of float32 products, at most …
+ROWS32 = 8192  # rows in a block of float32 products, at most …
 PIECE = 128  # … prepared in float64 this many at a time, so that a piece stays in the cache
-BUFFER_BYTES = 16 << 20  # wide rows come in smaller blocks
+BUFFER_BYTES = 32 << 20  # wide rows come in smaller blocks
 WIDE = (
     2048  # from here on BLAS is all the work, and one sum a thread would cost memory: BLAS keeps its threads
 )
