@@ -28,8 +28,7 @@ def resident() -> int:
 
 
 def extra_memory(case: Callable[[], Any]) -> float:
-    """MiB by which the process grows at most while the case runs."""
-    case()  # imports and caches first
+    """MiB by which the process grows at most while the case runs; call it in a fresh process."""
     before, peak, done = resident(), 0, False
 
     def watch() -> None:
