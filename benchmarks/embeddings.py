@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measure import best_times, extra_memory, table
-
 import vendimeter as vm
+from measure import best_times, extra_memory, table
 from vendimeter.solvers.gram import gram
 
 

@@ -57,32 +57,27 @@ class Similarity(ABC):
         """Something hashable for each item such that items with equal keys are identical, or None."""
         return None
 
+    @abstractmethod
     def take(self, index: np.ndarray) -> Similarity:
         """The similarities among the items at these positions."""
-        part = Pairwise(
-            len(index),
-            lambda rows, cols: self.block(index[rows], index[cols]),
-            rounding=self.rounding,
-            trusted=self.trusted,
-            policy=self.policy,
-            keys=lambda places: self.keys(index[places]),
-        )
-        part.kernel = self.kernel
-        return part
 
     def dense(self, index: np.ndarray | None = None) -> np.ndarray:
         """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
         places = np.arange(self.n) if index is None else index
-        size = len(places)
-        matrix = np.empty((size, size))
-        parts = [slice(start, min(start + 1024, size)) for start in range(0, size, 1024)]
+        matrix = np.empty((len(places), len(places)))
+        parts = _parts(len(places))
         for i, rows in enumerate(parts):
+            left = places[rows]
             for cols in parts[i:]:
-                part = self.block(places[rows], places[cols])
+                part = self.block(left, left if cols is rows else places[cols])
                 matrix[rows, cols] = part
-                if cols is not rows:
-                    matrix[cols, rows] = part.T
+                matrix[cols, rows] = part.T
         return matrix
+
+
+def _parts(size: int) -> list[slice]:
+    """Blocks of a square matrix: large enough for BLAS, small enough to stay clear of a second copy."""
+    return [slice(start, min(start + 1024, size)) for start in range(0, size, 1024)]
 
 
 class Features(Similarity):
@@ -161,7 +156,8 @@ class Features(Similarity):
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """Similarities as inner products of feature rows."""
-        product = self.rows(rows) @ self.rows(cols).T
+        left = self.rows(rows)
+        product = left @ (left if cols is rows else self.rows(cols)).T
         return product.toarray() if self.sparse else product
 
     def keys(self, index: Index) -> list[Hashable] | None:
@@ -316,6 +312,21 @@ class Pairwise(Similarity):
         """Compute a block."""
         return self._function(_positions(rows, self.n), _positions(cols, self.n))
 
+    def take(self, index: np.ndarray) -> Pairwise:
+        """The similarities among the items at these positions, computed when asked for."""
+        triangle = self._triangle
+        part = Pairwise(
+            len(index),
+            lambda rows, cols: self.block(index[rows], index[cols]),
+            rounding=self.rounding,
+            trusted=self.trusted,
+            policy=self.policy,
+            keys=lambda places: self.keys(index[places]),
+            triangle=None if triangle is None else lambda places: triangle(index[places]),
+        )
+        part.kernel = self.kernel
+        return part
+
     def dense(self, index: np.ndarray | None = None) -> np.ndarray:
         """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
         if self.trusted:
@@ -323,7 +334,7 @@ class Pairwise(Similarity):
         places = np.arange(self.n) if index is None else index
         matrix = np.empty((len(places), len(places)))
         mirror = len(places) > CHECKED_FULLY and not self.policy.symmetrize
-        parts = [slice(start, min(start + 1024, len(places))) for start in range(0, len(places), 1024)]
+        parts = _parts(len(places))
         for i, rows in enumerate(parts):
             for cols in parts[i if mirror else 0 :]:
                 if rows is cols and mirror and self._triangle is not None:

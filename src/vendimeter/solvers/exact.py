@@ -20,6 +20,8 @@ from vendimeter.spectrum import UNIT, MomentSpectrum, Spectrum
 
 __all__ = ["Solution", "clean", "projected", "solve"]
 
+SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -73,11 +75,11 @@ def _rows(
     if weights is not None and not weights.all():
         index = np.flatnonzero(weights)  # items of no weight need no row
         weights = weights[index]
+    size = n if index is None else len(index)
     if not isinstance(similarity, Matrix):
         index, weights = collapse(similarity, index, weights)
-    size = n if index is None else len(index)
-    if size < n:
-        notes["distinct"] = size
+        if index is not None and len(index) < size:
+            size = notes["distinct"] = len(index)
     check_size(size, "the similarity matrix")
     policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
@@ -110,7 +112,8 @@ def _rows(
 
 
 def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
-    values, rounding, count, widest = component_eigenvalues(_scaled(matrix.data, weights, both=True))
+    share = np.full(matrix.n, 1 / matrix.n) if weights is None else weights
+    values, rounding, count, widest = component_eigenvalues(_scaled(matrix.data, share, both=True))
     notes = {"components": count, "largest_component": widest}
     return clean(
         values,
@@ -125,58 +128,80 @@ def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
 def _sparse_features(
     features: Features, weights: np.ndarray | None, orders: Sequence[float], rng: int
 ) -> Solution:
+    notes: dict[str, Any] = {}
     index: np.ndarray | None = None
     if features.n <= features.width:
         index, weights = collapse(features, None, weights)
-    rows = features.rows(slice(None) if index is None else index)
-    size = min(rows.shape)
-    short = rows.shape[0] <= rows.shape[1]
-    per_row, per_column = np.diff(rows.indptr), np.bincount(rows.indices, minlength=rows.shape[1])
-    # Terms in the longest inner product, and a bound on the entries of the product.
-    terms, fill = (per_row.max(), (per_column.astype(float) ** 2).sum()) if short else (
-        per_column.max(), (per_row.astype(float) ** 2).sum())  # fmt: skip
-    error = 2 * features.rounding + (int(terms) + 8) * UNIT
-    notes: dict[str, Any] = {"distinct": len(index)} if index is not None and len(index) < features.n else {}
-    rows = _scaled(rows, weights)
-    if size <= 64 or fill > SPARSE_FILL * float(size) ** 2:
+        if index is not None:
+            notes["distinct"] = len(index)
+    n = features.n if index is None else len(index)
+    short = n <= features.width
+    size = min(n, features.width)
+
+    def rows(part: slice) -> Any:
+        """Some of the rows, times the roots of their weights."""
+        share = np.full(part.stop - part.start, 1 / n) if weights is None else weights[part]
+        return _scaled(features.rows(part if index is None else index[part]), share)
+
+    parts = [slice(start, min(start + SPARSE_ROWS, n)) for start in range(0, n, SPARSE_ROWS)]
+    terms, fill = _sparse_cost(features, index, short)
+    error = 2 * features.rounding + (terms + 8) * UNIT
+    dense_product = size <= 64 or fill > SPARSE_FILL * float(size) ** 2
+    if dense_product:
         check_size(size, "the product of the sparse features")
-        return _of_dense(_dense_product(rows, short), error, orders, rng, "eigh" if short else "gram", notes)
-    if fill > SPARSE_LIMIT:
+    elif fill > SPARSE_LIMIT:
         raise TooLargeError(
             f"the product of the sparse features ({features.n} rows, {features.width} columns) has up to "
             f"{fill:.1e} entries, and the limit is {SPARSE_LIMIT:.0e}. Score a random subset, or use "
             "features that share fewer columns."
         )
-    values, rounding, count, widest = component_eigenvalues(rows @ rows.T if short else rows.T @ rows)
+    if short:  # all rows meet all rows
+        whole = rows(slice(0, n))
+        product = _dense_square(whole) if dense_product else whole @ whole.T
+    else:  # the rows go by in blocks, without a copy of them all
+        squares = (part.T @ part for part in map(rows, parts))
+        product = np.zeros((size, size)) if dense_product else None
+        for square in squares:
+            product = square if product is None else product + square
+    if dense_product:
+        return _of_dense(np.asarray(product), error, orders, rng, "eigh" if short else "gram", notes)
+    values, rounding, count, widest = component_eigenvalues(product)
     notes |= {"components": count, "largest_component": widest}
     return clean(values, error + rounding, "components", notes)
 
 
-def _scaled(matrix: Any, weights: np.ndarray | None, *, both: bool = False) -> Any:
-    """Rows (and columns) of a sparse matrix times √p, or 1/√n."""
+def _sparse_cost(features: Features, index: np.ndarray | None, short: bool) -> tuple[int, float]:
+    """The terms of the longest inner product, and a bound on the non-zero entries of the product."""
+    per_column = np.zeros(features.width)
+    longest, squares = 0, 0.0
+    n = features.n if index is None else len(index)
+    for start in range(0, n, SPARSE_ROWS):
+        part = slice(start, min(start + SPARSE_ROWS, n))
+        rows = features.rows(part if index is None else index[part])
+        per_row = np.diff(rows.indptr).astype(np.float64)
+        longest = max(longest, int(per_row.max()))
+        squares += float((per_row**2).sum())
+        per_column += np.bincount(rows.indices, minlength=features.width)
+    return (longest, float((per_column**2).sum())) if short else (int(per_column.max()), squares)
+
+
+def _scaled(matrix: Any, weights: np.ndarray, *, both: bool = False) -> Any:
+    """Rows (and columns) of a sparse matrix times √p."""
     from scipy import sparse
 
-    n = matrix.shape[0]
-    roots = np.full(n, 1 / math.sqrt(n)) if weights is None else np.sqrt(weights)
+    roots = np.sqrt(weights)
     data = matrix.data * np.repeat(roots, np.diff(matrix.indptr))
     if both:
         data *= roots[matrix.indices]
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _dense_product(rows: Any, short: bool) -> np.ndarray:
-    """R Rᵀ or Rᵀ R of sparse rows as a dense matrix, a block of rows at a time."""
-    if short:
-        size = rows.shape[0]
-        matrix = np.empty((size, size))
-        other = rows.T.tocsr()
-        for start in range(0, size, 1024):
-            matrix[start : start + 1024] = (rows[start : start + 1024] @ other).toarray()
-        return matrix
-    matrix = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, rows.shape[0], 65536):
-        part = rows[start : start + 65536]
-        matrix += (part.T @ part).toarray()
+def _dense_square(rows: Any) -> np.ndarray:
+    """R Rᵀ of sparse rows as a dense matrix, a block of rows at a time."""
+    matrix = np.empty((rows.shape[0], rows.shape[0]))
+    turned = rows.T.tocsr()
+    for start in range(0, len(matrix), 1024):
+        matrix[start : start + 1024] = (rows[start : start + 1024] @ turned).toarray()
     return matrix
 
 
