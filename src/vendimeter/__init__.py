@@ -3,7 +3,8 @@
 from vendimeter import errors, kernels
 from vendimeter._score import profile, score
 from vendimeter._score_groups import score_groups
-from vendimeter.groups import GroupMeans, GroupScores
+from vendimeter.group_means import GroupMeans
+from vendimeter.groups import GroupScores
 from vendimeter.results import Profile, Score
 from vendimeter.spectrum import Spectrum
 

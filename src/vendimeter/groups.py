@@ -1,22 +1,21 @@
-"""The one result for groups: scores in columns, and means over them."""
+"""The one result for groups: scores in columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vendimeter._messages import unknown
 from vendimeter.errors import InputError
+from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
 from vendimeter.spectrum import Level, Spectrum, bracket, hill
 
-__all__ = ["Columns", "Difference", "GroupMeans", "GroupScores", "Mean"]
+__all__ = ["Columns", "GroupScores"]
 
 
 class Columns:
@@ -260,7 +259,7 @@ class GroupScores:
             raise InputError(
                 f"these groups have {len(self._orders)} orders; a mean needs one: score them with a single q."
             )
-        return _means(self.scores, self._named(by, "by"), self._named(unit, "unit"))
+        return means_of(self.scores, self._named(by, "by"), self._named(unit, "unit"))
 
     def _named(self, given: Any, what: str) -> list[Hashable]:
         if given is None:
@@ -281,119 +280,3 @@ class GroupScores:
                 f"{what} has {len(names)} entries and there are {len(self)} groups; expected one a group."
             )
         return names
-
-
-class Mean(NamedTuple):
-    """A mean over units."""
-
-    label: Any
-    mean: float
-    standard_error: float
-    units: int
-
-
-class Difference(NamedTuple):
-    """The mean of first − second over the units that both have."""
-
-    first: Any
-    second: Any
-    mean: float
-    standard_error: float
-    units: int
-
-
-@dataclass(frozen=True)
-class GroupMeans:
-    """Means of scores with their standard errors, and paired differences; ``means[label]`` finds one.
-
-    The standard error is that of the mean over units (the sample standard deviation over √units); it is NaN for a
-    single unit.
-
-    Attributes
-    ----------
-    means : list of Mean
-        label, mean, standard_error, units.
-    differences : list of Difference
-        first, second, mean, standard_error, units; for every pair that shares a unit.
-    left_out : int
-        How many groups were empty.
-    """
-
-    means: list[Mean]
-    differences: list[Difference]
-    left_out: int = 0
-
-    def __len__(self) -> int:
-        return len(self.means)
-
-    def __iter__(self) -> Iterator[Mean]:
-        return iter(self.means)
-
-    def __getitem__(self, label: Any) -> Any:
-        for mean in self.means:
-            if mean.label == label:
-                return mean
-        raise unknown("mean", label, [mean.label for mean in self.means])
-
-    def __repr__(self) -> str:
-        means = ", ".join(
-            f"{m.label} {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means[:6]
-        )
-        pairs = ", ".join(
-            f"{d.first} − {d.second} {d.mean:.4g} ± {d.standard_error:.2g} ({d.units} pairs)"
-            for d in self.differences[:6]
-        )
-        return f"GroupMeans({means}{'; ' if pairs else ''}{pairs})"
-
-    def _repr_html_(self) -> str:
-        rows = [(m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means]
-        rows += [
-            (f"{d.first} − {d.second}", f"{d.mean:.5g}", f"{d.standard_error:.2g}", d.units)
-            for d in self.differences
-        ]
-        return html_table(rows, ("", "mean", "standard error", "units"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON (a missing number is None)."""
-
-        def plain(row: Any) -> dict[str, Any]:
-            return {k: none_if_nan(v) if isinstance(v, float) else v for k, v in row._asdict().items()}
-
-        return {
-            "means": [plain(mean) for mean in self.means],
-            "differences": [plain(pair) for pair in self.differences],
-            "left_out": self.left_out,
-        }
-
-    def to_frame(self) -> Any:
-        """A pandas frame with one row a mean."""
-        return data_frame({name: [getattr(m, name) for m in self.means] for name in Mean._fields})
-
-
-def _means(scores: np.ndarray, labels: list[Hashable], units: list[Hashable]) -> GroupMeans:
-    table: dict[Hashable, dict[Hashable, list[float]]] = {}
-    left_out = 0
-    for label, unit, value in zip(labels, units, scores.tolist(), strict=True):
-        cells = table.setdefault(label, {})
-        if math.isnan(value):
-            left_out += 1
-        else:
-            cells.setdefault(unit, []).append(value)
-    averaged = {
-        label: {unit: float(np.mean(v)) for unit, v in cells.items()} for label, cells in table.items()
-    }
-    means = [Mean(label, *_mean(list(cells.values()))) for label, cells in averaged.items()]
-    differences = []
-    for first, second in combinations(averaged, 2):
-        shared = [unit for unit in averaged[first] if unit in averaged[second]]
-        if shared:
-            gaps = [averaged[first][unit] - averaged[second][unit] for unit in shared]
-            differences.append(Difference(first, second, *_mean(gaps)))
-    return GroupMeans(means, differences, left_out)
-
-
-def _mean(values: list[float]) -> tuple[float, float, int]:
-    if not values:
-        return math.nan, math.nan, 0
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return float(np.mean(values)), error, len(values)

@@ -10,10 +10,13 @@ from typing import Any
 from vendimeter._messages import brief, unknown
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, Product, Sum
-from vendimeter.kernels.given import Embed, FromDistances, FromFunction, On, Precomputed
+from vendimeter.kernels.columns import On
+from vendimeter.kernels.functions import Embed, FromFunction
+from vendimeter.kernels.matrices import FromDistances, Precomputed
+from vendimeter.kernels.radial import RBF, Laplacian
 from vendimeter.kernels.sets import Jaccard, Match
 from vendimeter.kernels.text import NGram
-from vendimeter.kernels.vectors import RBF, Cosine, Laplacian, Polynomial, ProbabilityProduct
+from vendimeter.kernels.vectors import Cosine, Polynomial, ProbabilityProduct
 
 __all__ = [
     "RBF",

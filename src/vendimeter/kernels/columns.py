@@ -1,0 +1,55 @@
+"""A kernel on one column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from vendimeter import _tables
+from vendimeter._messages import brief
+from vendimeter.errors import InputError
+from vendimeter.kernels.base import Kernel
+from vendimeter.similarity import Similarity
+
+__all__ = ["On"]
+
+
+@dataclass(frozen=True)
+class On(Kernel):
+    """A kernel on one column of a table: ``On("colour", Match())``.
+
+    Samples are a pandas, polars or Arrow table, a dict of columns, or a list of records.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from vendimeter.kernels import Match, On
+    >>> table = {"shape": ["disc", "disc", "star", "star"], "colour": ["red", "blue", "red", "blue"]}
+    >>> round(vm.score(table, 0.5 * On("shape", Match()) + 0.5 * On("colour", Match())), 4)
+    2.8284
+    """
+
+    column: Hashable
+    kernel: Kernel
+    name: ClassVar[str] = "on"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                f"On({brief(self.column)}, …) got {brief(self.kernel)}; expected a kernel such as Match()."
+            )
+
+    def __repr__(self) -> str:
+        return f"On({self.column!r}, {self.kernel!r})"
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the kernel of the column waits for no data."""
+        return self.kernel.fitted
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """The similarities of the column."""
+        similarity = self.kernel.similarity(_tables.column(samples, self.column), rng=rng)
+        similarity.kernel = replace(self, kernel=similarity.kernel)
+        return similarity

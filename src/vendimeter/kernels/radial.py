@@ -1,0 +1,204 @@
+"""Kernels of the distance between vectors: RBF and Laplacian, and the median heuristic for their scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from vendimeter._arrays import as_rows, blocks
+from vendimeter._messages import brief
+from vendimeter._options import as_number
+from vendimeter.errors import InputError
+from vendimeter.kernels.base import Kernel
+from vendimeter.kernels.vectors import not_finite
+from vendimeter.similarity import Pairwise, row_keys
+from vendimeter.spectrum import UNIT
+
+__all__ = ["RBF", "Laplacian", "check_scale"]
+
+MEDIAN_ITEMS = 2000  # the median heuristic looks at all pairs of at most this many distinct items
+DIRECT_WIDTH = 32  # up to this many columns differences are taken directly: as fast, and nothing cancels
+
+
+def check_scale(scale: Any, name: str) -> float | str:
+    """A positive number as a float, or "median"."""
+    if isinstance(scale, str) and scale == "median":
+        return scale
+    if 0 < as_number(scale) < math.inf:
+        return as_number(scale)
+    raise InputError(
+        f"{name}={brief(scale)}; expected a number above 0, or 'median' for the median distance."
+    )
+
+
+def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"], rng: int) -> float:
+    """The median distance between distinct items; copies of an item do not count, as they do not for the score."""
+    from scipy.spatial.distance import pdist
+
+    if len(rows) > MEDIAN_ITEMS:
+        chosen = np.sort(np.random.default_rng(rng).choice(len(rows), MEDIAN_ITEMS, replace=False))
+        rows = rows[chosen]
+    distinct = np.unique(np.asarray(rows, dtype=np.float64), axis=0)
+    if len(distinct) < 2:
+        return 1.0  # all items are the same: any scale gives the score 1
+    unit = _power_of_two(float(np.abs(distinct).max()))
+    return float(np.median(pdist(distinct * unit, metric))) / unit
+
+
+def _power_of_two(size: float) -> float:
+    """A power of two that brings `size` near 1: multiplying by it is exact, and squares cannot overflow after."""
+    return math.ldexp(1.0, min(-math.frexp(size)[1], 1000))
+
+
+def _double(rows: np.ndarray, unit: float) -> np.ndarray:
+    return np.multiply(rows, unit, dtype=np.float64)
+
+
+def _scaled(rows: np.ndarray, scale: float, name: str) -> tuple[float, float]:
+    """A power of two by which to multiply rows and scale, so that neither squares out of range, and the scale then."""
+    unit = _power_of_two(scale)
+    largest = max(float(np.abs(rows[part]).max(initial=0.0)) for part in blocks(*rows.shape))
+    if not largest * unit < 1e300:
+        raise InputError(
+            f"{name}={scale:g} is too small beside values of up to {largest:g}: distances in units of it "
+            "cannot be represented. Expected a larger one, or rescaled data."
+        )
+    return unit, scale * unit
+
+
+class _Radial(Kernel):
+    """What the RBF and the Laplacian kernel share: rows, a scale, and a function of the distance."""
+
+    metric: ClassVar[Literal["euclidean", "cityblock"]]
+
+    def _rows(self, samples: Any) -> np.ndarray:
+        rows = as_rows(samples, kernel=f"the {self.name} kernel", scalars=True, dense=True)
+        for part in blocks(len(rows), rows.shape[1]):
+            bad = ~np.isfinite(rows[part]).all(axis=1)
+            if bad.any():
+                i = int(np.flatnonzero(bad)[0]) + part.start
+                raise not_finite(np.asarray(rows[i], dtype=np.float64), i)
+        return rows
+
+
+@dataclass(frozen=True)
+class RBF(_Radial):
+    """Gaussian kernel: k(a, b) = exp(−‖a − b‖² / 2σ²).
+
+    Parameters
+    ----------
+    sigma : float or "median"
+        The bandwidth σ. ``"median"``, the default, takes the median distance between distinct items (of 2,000 drawn
+        with `rng` when there are more); it is fitted once on all items and reported in the diagnostics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> round(vm.score(np.array([0.0, 0.0, 100.0]), vm.kernels.RBF(10.0)), 4)
+    1.8899
+    """
+
+    sigma: float | Literal["median"] = "median"
+    name: ClassVar[str] = "rbf"
+    metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_scale(self.sigma, "sigma"))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the sigma is a number."""
+        return self.sigma != "median"
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks: by differences for narrow rows, by matrix products of centred rows for wide ones."""
+        if self.sigma == "median":
+            fitted = replace(self, sigma=_median_distance(self._rows(samples), self.metric, rng))
+            return fitted.similarity(samples)  # type: ignore[return-value]
+        rows = self._rows(samples)
+        unit, sigma = _scaled(rows, float(self.sigma), "sigma")
+        width = rows.shape[1]
+        if width <= DIRECT_WIDTH:
+            from scipy.spatial.distance import cdist
+
+            def direct(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+                squares = cdist(_double(rows[i], unit), _double(rows[j], unit), "sqeuclidean")
+                return np.exp(squares / (-2 * sigma**2), out=squares)
+
+            # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
+            return Pairwise(
+                len(rows), direct, rounding=(width + 6) * UNIT, keys=lambda index: row_keys(rows[index])
+            )
+
+        parts = blocks(*rows.shape)
+        centre = sum(_double(rows[part], unit).sum(axis=0) for part in parts) / len(rows)
+        radius = max(
+            float(np.einsum("ij,ij->i", x, x).max())
+            for x in (_double(rows[part], unit) - centre for part in parts)
+        )
+
+        def product(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            a, b = _double(rows[i], unit) - centre, _double(rows[j], unit) - centre
+            squares = a @ b.T
+            squares *= -2
+            squares += np.einsum("ij,ij->i", a, a)[:, None]
+            squares += np.einsum("ij,ij->i", b, b)
+            np.maximum(squares, 0, out=squares)
+            squares[np.equal.outer(i, j)] = 0.0
+            return np.exp(squares / (-2 * sigma**2), out=squares)
+
+        rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * sigma**2) + 4 * UNIT
+        return Pairwise(
+            len(rows), product, rounding=min(rounding, 1.0), keys=lambda index: row_keys(rows[index])
+        )
+
+
+@dataclass(frozen=True)
+class Laplacian(_Radial):
+    """Laplacian kernel: k(a, b) = exp(−‖a − b‖₁ / scale), with the sum of absolute differences.
+
+    Parameters
+    ----------
+    scale : float or "median"
+        The distance over which similarity falls to 1/e; ``"median"``, the default, as for `RBF`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score([0, 0, 10, 10, 20, 20], vm.kernels.Laplacian(1.0)), 6)
+    3.0
+    """
+
+    scale: float | Literal["median"] = "median"
+    name: ClassVar[str] = "laplacian"
+    metric: ClassVar[Literal["euclidean", "cityblock"]] = "cityblock"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_scale(self.scale, "scale"))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the scale is a number."""
+        return self.scale != "median"
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of exponentials of L1 distances."""
+        if self.scale == "median":
+            fitted = replace(self, scale=_median_distance(self._rows(samples), self.metric, rng))
+            return fitted.similarity(samples)  # type: ignore[return-value]
+        from scipy.spatial.distance import cdist
+
+        rows = self._rows(samples)
+        unit, scale = _scaled(rows, float(self.scale), "scale")
+
+        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            distances = cdist(_double(rows[i], unit), _double(rows[j], unit), "cityblock")
+            return np.exp(distances / -scale, out=distances)
+
+        return Pairwise(
+            len(rows), block, rounding=(rows.shape[1] + 6) * UNIT, keys=lambda index: row_keys(rows[index])
+        )
