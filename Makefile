@@ -1,10 +1,13 @@
 # Every target sets up what it needs: a virtual environment in .venv, installed once and reused after.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "Vendimeter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 
 .PHONY: demo test lint format bench experiments clean
 
-demo: .venv/.ready
+demo: .venv/.demo
 	@$(BIN)/vendi demo
 
 test: .venv/.ready
@@ -28,14 +31,21 @@ experiments: .venv/.ready
 
 .venv/.ready: pyproject.toml constraints.txt
 	@echo "Setting up .venv (once) …"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Vendimeter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@ .venv/.demo
+
+# The demo needs little: a newcomer should not wait for the developers' tools.
+.venv/.demo: pyproject.toml constraints.txt
+	@echo "Setting up .venv (once) …"
+	@$(CHECK_PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(INSTALL) --editable '.[demo]'
 	@touch $@
 
 .venv/.bench: .venv/.ready
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'vendimeter[bench]'
+	@$(INSTALL) 'vendimeter[bench]'
 	@touch $@
 
 clean:

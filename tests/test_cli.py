@@ -80,6 +80,14 @@ def test_tables(tmp_path, name, content, arguments, score):
     ("a.jsonl", b'{"a": 1}\n{"b": 1}\n', [], "line 2 of"),
     ("a.npy", b"rubbish", [], "could not be read as a NumPy file"),
     ("a.txt", b"x\ny\n", ["--kernel", "ngrams"], "Did you mean 'ngram'"),
+    ("a.csv", b"1,2\n3,4\n", [], "holds numbers; expected the names"),
+    ("a.csv", b"a;b\n1;2\n", [], "separated by ','"),
+    ("a.csv", b"x,y\n1,2\n,4\n", [], "row 2 has no value in the column 'x'"),
+    ("a.csv", b"t,g\nx,1\ny,2\n", ["--column", "t", "--by", "t"], "both name 't'"),
+    ("a.jsonl", b'{"t": ["x", "y"]}\n{"t": ["z"]}\n', [], "not a list of numbers"),
+    ("a.jsonl", b'{"v": [1, 2]}\n{"v": [1]}\n', [], "expected one length"),
+    ("a.jsonl", b'{"v": ' + b"[" * 100000 + b"\n", [], "nested too deeply"),
+    ("a.npz", b"PK\x03\x04rubbish", [], "could not be read"),
     ("a.txt", b"x\ny\n", ["--kernel", "cosine"], "the items are strings"),
     ("a.csv", b"a,b\n1,0\n0,1\n", [], "looks like a similarity matrix"),
     ("a.txt", b"x\ny\n", ["--q", "minus"], "is not an order"),
@@ -129,3 +137,33 @@ def test_the_demo_tells_a_story():
         if len(line) >= 4 and line[2] == "12" and line[0] in ("stuck", "twelve")
     }
     assert scores["stuck model"] < 3 < 11 < scores["twelve photographs"]
+
+
+def test_labels_of_a_table_are_kept_as_they_are_written(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "id,t\n007,x\n7,x\n9007199254740992,x\n9007199254740993,x\n", encoding="utf-8"
+    )
+    done = vendi("score", tmp_path / "a.csv", "--column", "t", "--by", "id", "--json")
+    labels = [row["group"] for row in json.loads(done.stdout)["groups"]]
+    assert labels == ["007", "7", "9007199254740992", "9007199254740993"]
+
+
+def test_only_line_ends_end_a_line(tmp_path):
+    (tmp_path / "a.txt").write_text("one\u2028caption\nanother\x0bcaption\n", encoding="utf-8")
+    assert "out of 2" in vendi("score", tmp_path / "a.txt").stdout
+    (tmp_path / "a.jsonl").write_text('{"t": "one\u2028caption"}\n{"t": "other"}\n', encoding="utf-8")
+    assert "out of 2" in vendi("score", tmp_path / "a.jsonl").stdout
+    (tmp_path / "A.TSV").write_text("a\tb\n1\t2\n3\t1\n", encoding="utf-8")
+    assert "rows of the 2 columns a, b" in vendi("score", tmp_path / "A.TSV").stderr
+
+
+def test_help_shows_its_examples_line_by_line():
+    for arguments in (["--help"], ["score", "--help"]):
+        lines = [line.strip() for line in vendi(*arguments).stdout.splitlines()]
+        assert "vendi score captions.txt" in lines
+
+
+def test_the_files_of_the_demo_can_be_kept_and_scored(tmp_path):
+    assert vendi("demo", "--keep", tmp_path / "kept").returncode == 0
+    done = vendi("score", tmp_path / "kept" / "captions.csv", "--column", "caption", "--by", "set")
+    assert "stuck model" in done.stdout

@@ -231,3 +231,57 @@ def test_one_mean_over_all_groups_and_a_single_unit():
         groups.mean(by=[1, 2, 3])
     with pytest.raises(UnknownNameError):
         groups.mean(by=["p", "q"])["r"]
+
+
+def test_labels_of_pandas_objects_must_agree():
+    names = ["ant", "bee", "cat"]
+    K = pd.DataFrame(np.eye(3) * 0.5 + 0.5, index=names, columns=names)
+    counts = pd.DataFrame([[1, 2, 3], [0, 1, 1]], index=["north", "south"], columns=names)
+    groups = vm.score_groups(K, "precomputed", counts=counts)
+    assert groups.labels == ["north", "south"]
+    assert groups["north"] == vm.score(K, "precomputed", counts=counts.loc["north"])
+    for call in (
+        lambda: vm.score(K, "precomputed", counts=counts.loc["north"].iloc[::-1]),
+        lambda: vm.score_groups(K, "precomputed", counts=counts[names[::-1]]),
+        lambda: vm.score(K.iloc[::-1], "precomputed"),
+    ):
+        with pytest.raises(InputError, match="another order"):
+            call()
+
+
+def test_combinations_of_columns_make_groups():
+    table = pd.DataFrame({"t": ["x", "y", "x", "x", "y"], "model": list("AABBB"), "prompt": [1, 1, 1, 2, 2]})
+    groups = vm.score_groups(table, On("t", Match()), by=["model", "prompt"])
+    assert groups.labels == [("A", 1), ("B", 1), ("B", 2)]
+    np.testing.assert_allclose(groups.scores, [2, 1, 2])
+
+
+def test_means_can_be_looked_up_and_framed_by_pair():
+    groups = vm.score_groups({("A", 1): ["x", "y"], ("B", 1): ["x"]}, Match())
+    means = groups.mean(by=lambda label: label[0], unit=lambda label: label[1])
+    assert means.difference("A", "B").mean == pytest.approx(1)
+    assert means.difference("B", "A").mean == pytest.approx(-1)
+    assert means.to_frame(differences=True)["mean"].tolist() == [means.differences[0].mean]
+    for by in ("model", 3, lambda label: [label[0]]):
+        with pytest.raises(InputError):
+            groups.mean(by=by)
+    with pytest.raises(UnknownNameError):
+        groups[["A"]]
+
+
+def test_labels_in_a_repr_are_on_one_line_and_plain_in_a_dict():
+    groups = vm.score_groups(["a", "b"], Match(), by=["\x1b[31mred\nline", np.int64(3)])
+    assert "\n" not in repr(groups)
+    assert "\x1b" not in repr(groups)
+    json.dumps(groups.to_dict())
+    with pytest.raises(ValueError, match="read-only"):
+        groups.at(0).spectrum.eigenvalues[0] = 7
+
+
+def test_one_hot_labels_and_records_without_labels_are_refused():
+    with pytest.raises(InputError, match="one-hot"):
+        vm.score_groups(X, by=np.eye(60))
+    with pytest.raises(InputError, match="list of records and by is missing"):
+        vm.score_groups([{"a": "disc"}, {"a": "star"}], On("a", Match()))
+    with pytest.raises(InputError, match="group 'k': samples is a symmetric"):
+        vm.score_groups({"k": np.eye(3)})

@@ -539,7 +539,7 @@ TABLES = {
         InputError, ["length"],
     ),
     "a column that is a number": (lambda: vm.score({"a": 1}, On("a", Match())), InputError, ["int"]),
-    "a column that is a text": (lambda: vm.score({"a": "xyz"}, On("a", Match())), InputError, ["single text"]),
+    "a column that is a text": (lambda: vm.score({"a": "xyz"}, On("a", Match())), InputError, ["is the text"]),
     "a record without the field": (
         lambda: vm.score([{"colour": "x"}, {"color": "x"}], On("colour", Match())),
         InputError, ["record 1", "'colour'", "Did you mean 'color'?"],
@@ -620,7 +620,7 @@ GROUPS = {
     ),
     "masked groups": (lambda: vm.score_groups({"a": masked(X, (0, 0)), "b": X}), InputError, ["masked"]),
     "a zero row in a group": (
-        lambda: vm.score_groups({"a": [[1, 2], [2, 1]], "b": [[1, 2], [0, 0]]}), InputError, ["'b'", "zeros"],
+        lambda: vm.score_groups({"a": [[1, 2], [3, 1]], "b": [[1, 2], [0, 0]]}), InputError, ["'b'", "zeros"],
     ),
     "weights of separate groups": (lambda: vm.score_groups({"a": X}, weights=[1 / 6] * 6), InputError, ["by=labels"]),
     "a matrix that is not square": (

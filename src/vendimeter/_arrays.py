@@ -106,7 +106,9 @@ def to_list(column: Any) -> list[Any]:
         for name in ("to_pylist", "to_list", "tolist"):
             if hasattr(column, name):
                 return getattr(column, name)()
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    if isinstance(column, np.ndarray):
+        return column.astype(str).tolist() if column.dtype.kind in "mM" else column.tolist()
+    return [value.item() if isinstance(value, np.generic) else value for value in column]
 
 
 def length(samples: Any) -> int:
@@ -169,8 +171,10 @@ def as_list(samples: Any, *, kernel: str) -> Any:
         raise _unnamed_column(kernel)
     if length(samples) == 0:
         raise EmptyError(EMPTY)
-    if isinstance(samples, np.matrix):
-        return np.asarray(samples)
+    if isinstance(samples, np.matrix) or (
+        hasattr(samples, "__array__") and not isinstance(samples, np.ndarray)
+    ):
+        return np.asarray(samples)  # arrays of other libraries that live in main memory
     return samples if isinstance(samples, np.ndarray | list | tuple) else list(samples)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import blocks, is_sparse
-from vendimeter._messages import digits
-from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
+from vendimeter._messages import brief, digits
+from vendimeter.errors import AsymmetryError, DiagonalError, InputError, MatrixError
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Policy", "check", "tolerance_of"]
@@ -23,6 +23,11 @@ class Policy:
     symmetrize: bool = False
     project: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("normalize", "symmetrize", "project"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name}={brief(getattr(self, name))}; expected True or False.")
+
     def __or__(self, other: Policy) -> Policy:
         return Policy(
             self.normalize or other.normalize,
@@ -31,13 +36,23 @@ class Policy:
         )
 
 
-def tolerance_of(dtype: np.dtype) -> float:
+def _entry_tolerance(dtype: np.dtype) -> float:
     """How far entries of this dtype may be off by honest rounding."""
-    precision = float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
-    return max(16 * precision, 1e-12)
+    return max(16 * _unit(dtype), 1e-12)
 
 
-def check(data: Any, policy: Policy, what: str, names: np.ndarray | None = None) -> tuple[Any, float]:
+def _unit(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
+
+
+def tolerance_of(dtype: np.dtype, norm: Any) -> Any:
+    """How negative an eigenvalue may be by honest rounding of the entries of a matrix with this Frobenius norm."""
+    return max(16 * _unit(dtype), 1e-10) * norm
+
+
+def check(
+    data: Any, policy: Policy, what: str, precision: np.dtype, names: np.ndarray | None = None
+) -> tuple[Any, float]:
     """The matrix, finite, symmetric and with a diagonal of 1, and how far its entries were off by rounding.
 
     Parameters
@@ -48,18 +63,22 @@ def check(data: Any, policy: Policy, what: str, names: np.ndarray | None = None)
         What may be mended.
     what : str
         What to call the matrix in messages.
+    precision : dtype
+        The coarsest dtype that the entries came in; it says how far they may be off by rounding.
     names : ndarray, optional
         The user's own positions of the items, for messages, where some items were left out.
     """
-    return _check_sparse(data, policy, what) if is_sparse(data) else _check_dense(data, policy, what, names)
+    tolerance = _entry_tolerance(precision)
+    if is_sparse(data):
+        return _check_sparse(data, policy, what, tolerance)
+    return _check_dense(data, policy, what, tolerance, names)
 
 
 def _check_dense(
-    data: np.ndarray, policy: Policy, what: str, names: np.ndarray | None
+    data: np.ndarray, policy: Policy, what: str, tolerance: float, names: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
     n = len(data)
     names = np.arange(n) if names is None else names
-    tolerance = tolerance_of(data.dtype)
     for rows in blocks(n, n):
         bad = ~np.isfinite(data[rows])
         if bad.any():
@@ -88,11 +107,10 @@ def _check_dense(
     return data, slack
 
 
-def _check_sparse(data: Any, policy: Policy, what: str) -> tuple[Any, float]:
+def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tuple[Any, float]:
     from scipy import sparse
 
     n = data.shape[0]
-    tolerance = tolerance_of(data.dtype)
     if not np.isfinite(data.data).all():
         at = int(np.flatnonzero(~np.isfinite(data.data))[0])
         i = int(np.searchsorted(data.indptr, at, side="right")) - 1
@@ -132,9 +150,9 @@ def _check_diagonal(
     diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, names: np.ndarray
 ) -> float:
     """The largest deviation of the diagonal from 1 that is put down to rounding; else an error."""
-    if not diagonal.any():
+    if np.abs(diagonal).max(initial=0.0) < 1e-6:
         raise DiagonalError(
-            f"the diagonal of {what} is all 0, so these look like distances; expected similarities with a "
+            f"the diagonal of {what} is 0, so these look like distances; expected similarities with a "
             "diagonal of 1. Pass kernel=vendimeter.kernels.FromDistances(scale=…) to turn distances into "
             "similarities."
         )

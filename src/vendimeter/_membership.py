@@ -68,6 +68,10 @@ def _listed(by: Any, expected: str) -> list[Any]:
 
 
 def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
+    if getattr(by, "ndim", 1) > 1:
+        raise InputError(
+            f"by is {brief(by)}; expected one label an item. For one-hot labels pass by.argmax(axis=1)."
+        )
     by = _listed(by, "one label an item, or one set of labels an item")
     if len(by) != n:
         raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from vendimeter.errors import InputError, UnknownNameError
 
-__all__ = ["brief", "digits", "in_group", "shape_of", "unknown"]
+__all__ = ["brief", "digits", "in_group", "printable", "shape_of", "unknown"]
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -24,6 +24,12 @@ def brief(value: Any) -> str:
         return f"<{type(value).__name__} of shape {shape_of(shape)}>"
     text = " ".join(_short.repr(value).split())
     return text if len(text) <= 80 else text[:79] + "…"
+
+
+def printable(text: Any, most: int | None = None) -> str:
+    """User text without control characters or escape codes, cut to a length if one is given."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
 def shape_of(shape: Iterable[int]) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
 
-from vendimeter._arrays import csr, is_sparse, refuse_set
+from vendimeter._arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief
 from vendimeter._options import as_number, check_rng
+from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
@@ -87,7 +89,8 @@ def score(
         What makes two items similar: a name (``"cosine"``, ``"rbf"``, ``"ngram"``, ``"jaccard"``, …), a kernel from
         `vendimeter.kernels`, or a function k(a, b) of two items.
     q : float, str or list of them
-        The order, from 0 up to ``"inf"``. Rare items count fully at q = 0 (the numerical rank) and hardly at q = ∞.
+        The order, from 0 up to ``"inf"``. Rare items count fully at q = 0 (the numerical rank, with its threshold
+        in the diagnostics) and hardly at q = ∞.
         A list gives a `Profile` from one spectrum.
     weights : array of shape (n,), optional
         Probabilities of the items; they sum to 1.
@@ -133,10 +136,13 @@ def score(
     policy = Policy(normalize, symmetrize, project)
     if weights is not None or counts is not None:
         refuse_set(samples, "weights and counts")
+        check_alignment(
+            samples, weights if counts is None else counts, "weights" if counts is None else "counts"
+        )
     similarity = similarity_of(samples, kernel, rng)
     p, n = probabilities(weights, counts, similarity.n)
     plan, solution = run(similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng)
-    scores = [_score(solution, plan, order, n, similarity.kernel) for order in orders]
+    scores = [_score(solution, plan, policy, order, n, similarity.kernel) for order in orders]
     return Profile(scores) if several else scores[0]
 
 
@@ -164,35 +170,52 @@ def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options:
 def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
     """The similarities of the samples, after the checks that only the default kernel makes."""
     if isinstance(kernel, str) and kernel == "cosine":
-        _refuse_matrix(samples)
+        refuse_matrix(samples)
     chosen: Kernel = as_kernel(kernel)
     return chosen.similarity(samples, rng=rng)
 
 
-def _refuse_matrix(samples: Any) -> None:
-    """Rows of a similarity matrix are not embeddings; under the default kernel that is almost surely a mistake."""
-    try:
-        rows = csr(samples) if is_sparse(samples) else np.asarray(samples)
-    except (ValueError, TypeError):
-        return  # not numbers; the kernel says so better
-    if len(rows.shape) != 2 or not rows.shape[0] == rows.shape[1] > 1 or rows.dtype.kind not in "buif":
+def refuse_matrix(samples: Any) -> None:
+    """Rows of a matrix of similarities or distances are no embeddings; under the default kernel it is a mistake."""
+    rows = _square(samples)
+    if rows is None:
         return
-    if np.allclose(rows.diagonal(), 1, rtol=0, atol=1e-6):
-        gap = (
-            abs(rows.astype(np.float64) - rows.astype(np.float64).T).max()
-            if is_sparse(rows)
-            else np.abs(np.subtract(rows, rows.T, dtype=np.float64)).max()
+    diagonal = rows.diagonal()
+    if not (np.allclose(diagonal, 1, rtol=0, atol=1e-6) or np.abs(diagonal).max() <= 1e-6 * rows.max()):
+        return
+    difference = rows.astype(np.float64) - rows.astype(np.float64).T
+    if not abs(difference).max() <= 1e-6:
+        return
+    size = f"{rows.shape[0]}×{rows.shape[1]}"
+    if diagonal[0] > 0.5:
+        raise InputError(
+            f"samples is a symmetric {size} array with a diagonal of 1, which looks like a similarity "
+            "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
+            "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
         )
-        if gap <= 1e-6:
-            raise _looks_precomputed(rows.shape)
+    if rows.min() > -1e-6 and rows.max() > 0:
+        raise InputError(
+            f"samples is a symmetric {size} array with a diagonal of 0, which looks like distances; the "
+            "default kernel expected embeddings. Pass kernel=vendimeter.kernels.FromDistances(), or "
+            "Cosine() if its rows are embeddings."
+        )
 
 
-def _looks_precomputed(shape: tuple[int, ...]) -> InputError:
-    return InputError(
-        f"samples is a symmetric {shape[0]}×{shape[1]} array with a diagonal of 1, which looks like a "
-        "similarity matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
-        "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
-    )
+def _square(samples: Any) -> Any:
+    """The samples as a square array of numbers, if they are one; the first item of a list tells at once."""
+    if is_sparse(samples):
+        rows = csr(samples)
+    elif isinstance(samples, np.ndarray) or is_table(samples):
+        rows = np.asarray(samples)
+    elif isinstance(samples, list | tuple) and samples and isinstance(samples[0], list | tuple | np.ndarray):
+        try:
+            rows = np.asarray(samples) if len(samples[0]) == len(samples) else np.empty(0)
+        except (ValueError, TypeError):
+            return None
+    else:
+        return None
+    square = len(rows.shape) == 2 and rows.shape[0] == rows.shape[1] > 1
+    return rows if square and rows.dtype.kind in "buif" else None
 
 
 def run(
@@ -211,17 +234,44 @@ def run(
         raise InputError(f"tol={brief(tol)}; expected a relative half-width between 0 and 1, such as 1e-3.")
     plan = choose(similarity, orders, precision=precision, method=method)
     solution = solve(similarity, weights, plan, orders, policy, rng)
-    if tol is not None and plan.precision == "float32" and precision == "auto":
-        answers = [solution.spectrum.score(q) for q in orders]
-        if any(answer.high - answer.low > 2 * tol * answer.value for answer in answers):
-            plan = choose(similarity, orders, precision="float64", method=method)
-            solution = solve(similarity, weights, plan, orders, policy, rng)
+    single = plan.precision == "float32" and precision == "auto"
+    if tol is not None and single and _widest(solution, orders) > tol:
+        plan = choose(similarity, orders, precision="float64", method=method)
+        solution = solve(similarity, weights, plan, orders, policy, rng)
+    if tol is not None and _widest(solution, orders) > tol:
+        solution.notes["tol"] = (
+            f"not met: the bounds have a relative half-width of {_widest(solution, orders):.1e}"
+        )
+        warnings.warn(
+            f"the bounds have a relative half-width of {_widest(solution, orders):.1e}, more than "
+            f"tol={tol:g}: rounding in the given numbers allows no better. Pass more precise numbers, or a "
+            "wider tol.",
+            ToleranceWarning,
+            stacklevel=3,
+        )
     return plan, solution
 
 
-def _score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
+def _widest(solution: Solution, orders: list[float]) -> float:
+    """The widest relative half-width over the orders; orders below 1 depend on eigenvalues that rounding hides."""
+    answers = [solution.spectrum.score(q) for q in orders if q >= 1]
+    return max(((answer.high - answer.low) / 2 / answer.value for answer in answers), default=0.0)
+
+
+def mended(policy: Policy) -> dict[str, str]:
+    """For the diagnostics: what the caller asked to mend."""
+    asked = [name for name in ("normalize", "symmetrize", "project") if getattr(policy, name)]
+    return {"asked_to": ", ".join(asked)} if asked else {}
+
+
+def _score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, kernel: Any) -> Score:
     answer = solution.spectrum.score(q)
-    notes: dict[str, Any] = {"kernel": repr(kernel), "reason": plan.reason, **solution.notes}
+    notes: dict[str, Any] = {
+        "kernel": repr(kernel),
+        "reason": plan.reason,
+        **mended(policy),
+        **solution.notes,
+    }
     if q < 1 and isinstance(solution.spectrum, Spectrum):
         notes["rank_threshold"] = solution.spectrum.rank_threshold
     return Score(

@@ -14,7 +14,7 @@ from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
 from vendimeter._messages import brief, in_group, unknown
 from vendimeter._options import check_rng
-from vendimeter._score import run, similarity_of
+from vendimeter._score import mended, refuse_matrix, run, similarity_of
 from vendimeter._weights import raw_weights
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.groups import Columns, GroupScores
@@ -53,8 +53,8 @@ def score_groups(
         As for `vendimeter.score`; parameters that come from data are fitted once on all items.
     by : list, array, or name of a column
         One label an item; or one set (or list) of labels an item, so that groups may overlap; or, for a table,
-        the name of the column with the labels. With `weights` or `counts` of shape (groups, n): the names of
-        their rows.
+        the name of the column with the labels, or a list of names for each combination of them. With `weights` or
+        `counts` of shape (groups, n): the names of their rows.
     q : float, str or list of them
         The order or orders.
     weights, counts : array, optional
@@ -73,7 +73,7 @@ def score_groups(
     >>> import vendimeter as vm
     >>> groups = vm.score_groups(["a", "b", "a", "a"], kernel="match", by=["x", "x", "y", "y"])
     >>> groups
-    GroupScores(2 groups, q=1: x 2, y 1)
+    GroupScores(2 groups, q=1; x: 2, y: 1)
     >>> groups["x"].n
     2
     """
@@ -89,13 +89,21 @@ def score_groups(
                 f"{mass.name} go with one collection; expected by=labels with them, one number an item. For "
                 "groups given one by one, join them into one collection first."
             )
-        return _separate(samples, as_kernel(kernel), request).result(several)
-    if isinstance(by, str) and _tables.has_columns(samples):
-        by = _tables.column(samples, by)
+        return _separate(samples, kernel, request).result(several)
+    if _tables.has_columns(samples):
+        by = _tables.labels(samples, by)
     refuse_set(samples, "labels")
+    table = mass is not None and mass.values.ndim == 2
+    given = weights if counts is None else counts
+    _tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
+    if not table:
+        _tables.check_alignment(samples, by, "by")
+    elif by is None and hasattr(given, "index") and hasattr(given, "columns"):
+        by = given.index  # the rows of a pandas frame have names
     similarity = similarity_of(samples, kernel, request.rng)
     groups = read(by, similarity.n, mass)
     found = Columns(groups.labels, orders, repr(similarity.kernel))
+    found.notes |= mended(request.policy)
     _solve(found, np.arange(len(groups.labels)), similarity, groups, request)
     return found.result(several)
 
@@ -110,16 +118,27 @@ class _Request:
     rng: int
 
 
-def _separate(groups: Any, kernel: Kernel, request: _Request) -> Columns:
+def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
     """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
+    kernel: Kernel = as_kernel(asked)
     one = is_table(groups) or is_sparse(groups) or not isinstance(groups, Mapping | list | tuple | np.ndarray)
     if one or (isinstance(groups, np.ndarray) and groups.ndim < 3):
         raise InputError(
             f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
             "label → samples, a list of groups, or an array of groups × items × columns."
         )
+    if _tables.is_records(groups):
+        raise InputError(
+            "samples is a list of records and by is missing; expected by=labels or the name of a column. "
+            "For groups pass a mapping label → samples, or a list of groups."
+        )
     labels, parts = split(groups)
+    if isinstance(asked, str) and asked == "cosine":
+        for label, part in zip(labels, parts, strict=True):
+            with in_group(label):
+                refuse_matrix(part)
     found = Columns(labels, request.orders, repr(kernel))
+    found.notes |= mended(request.policy)
     # Large groups are scored where they lie, without a joint copy, and matrices cannot be joined at all. But a kernel
     # whose parameters come from data must see all items at once.
     alone = isinstance(kernel, Precomputed | FromDistances)
@@ -180,8 +199,10 @@ def _solve(
             if low.any():
                 worst = int(np.flatnonzero(low)[0])
                 with in_group(groups.labels[batch.groups[worst]]):
-                    clean(values[worst], float(error[worst]), "batched", {}, tolerance=batch.tolerance)
-            if batch.tolerance:
+                    slack = float(batch.tolerance[worst])
+                    uniform = groups.weights is None
+                    clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
+            if not similarity.trusted:
                 error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
         found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass)
     for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():

@@ -11,7 +11,7 @@ from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_n
 from vendimeter._messages import brief, unknown
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["column", "columns", "has_columns", "is_records", "matrix", "records"]
+__all__ = ["check_alignment", "column", "columns", "has_columns", "is_records", "labels", "matrix", "records"]
 
 
 def is_records(samples: Any) -> bool:
@@ -61,15 +61,40 @@ def column(table: Any, name: Any) -> Any:
     if is_records(table):
         return [_field(record, name, i) for i, record in enumerate(table)]
     names = _names(table)
-    try:
-        known = name in names
-    except TypeError:
-        known = False
-    if not known:
+    if not _known(name, names):
         raise unknown("column", name, names)
     if isinstance(table, Mapping):
+        if isinstance(table[name], str | bytes):
+            raise InputError(
+                f"column {brief(name)} is the text {brief(table[name])}; expected one value a row, in a list."
+            )
         length(table)  # all columns have one length, or an error that says which do not
     return table[name]
+
+
+def labels(table: Any, by: Any) -> Any:
+    """Labels of the rows of a table: the column or the combination of columns that `by` names, or `by` itself."""
+    if isinstance(by, str):
+        return column(table, by)
+    names = _names(table)
+    if (
+        isinstance(by, list | tuple)
+        and 0 < len(by) != _rows(table)
+        and all(_known(name, names) for name in by)
+    ):
+        return list(zip(*(to_list(column(table, name)) for name in by), strict=True))
+    return by
+
+
+def _rows(table: Any) -> int:
+    return length(table) if isinstance(table, Mapping) else len(table)
+
+
+def _known(name: Any, names: list[Any]) -> bool:
+    try:
+        return name in names
+    except TypeError:
+        return False
 
 
 def _field(record: Any, name: Any, position: int) -> Any:
@@ -80,6 +105,25 @@ def _field(record: Any, name: Any, position: int) -> Any:
     if name not in record:
         raise unknown(f"field (in record {position})", name, record)
     return record[name]
+
+
+def check_alignment(samples: Any, other: Any, what: str, *, by_column: bool = False) -> None:
+    """Labels of pandas objects on both sides must agree: positions would silently pair what belongs apart."""
+    if not (_is_pandas(samples) and _is_pandas(other)):
+        return
+    mine, theirs = samples.index, other.columns if by_column else other.index
+    if len(mine) == len(theirs) and not mine.equals(theirs) and set(mine) == set(theirs):
+        axis = "columns" if by_column else "index"
+        raise InputError(
+            f"the {axis} of {what} and the index of samples hold the same labels in another order; expected "
+            "one order. Put them in order first, with "
+            f"{'reindex(columns=samples.index)' if by_column else 'reindex(samples.index)'}, or pass plain "
+            "arrays."
+        )
+
+
+def _is_pandas(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "index")
 
 
 def columns(table: Any) -> dict[Any, list[Any]]:
@@ -108,5 +152,10 @@ def records(table: Any) -> list[dict[Any, Any]]:
 
 
 def matrix(table: Any) -> np.ndarray:
-    """A frame or Arrow table of numbers as an array."""
+    """A frame or Arrow table of similarities or distances as an array."""
+    if _is_pandas(table) and not table.columns.equals(table.index) and set(table.columns) == set(table.index):
+        raise InputError(
+            "the index and the columns of the matrix hold the same labels in another order; expected one "
+            "order. Use frame.reindex(columns=frame.index)."
+        )
     return np.column_stack([to_numpy(column(table, name)) for name in _names(table)])

@@ -25,6 +25,7 @@ __all__ = [
     "InputError",
     "MatrixError",
     "MissingDependencyError",
+    "ToleranceWarning",
     "TooLargeError",
     "UnansweredError",
     "UnknownNameError",
@@ -68,6 +69,10 @@ class IndefiniteError(MatrixError):
 
 class TooLargeError(VendimeterError, MemoryError):
     """The exact computation would need more memory than it is allowed to take."""
+
+
+class ToleranceWarning(UserWarning):
+    """The bounds are wider than the tolerance that was asked for; the result says by how much."""
 
 
 class UnansweredError(VendimeterError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import unknown
+from vendimeter._messages import printable, unknown
 from vendimeter.results import data_frame, html_table, none_if_nan
 
 __all__ = ["Difference", "GroupMeans", "Mean", "means_of"]
@@ -68,22 +68,38 @@ class GroupMeans:
                 return mean
         raise unknown("mean", label, [mean.label for mean in self.means])
 
+    def difference(self, first: Any, second: Any) -> Difference:
+        """The mean of first − second over the units that both have."""
+        for pair in self.differences:
+            if (pair.first, pair.second) == (first, second):
+                return pair
+            if (pair.second, pair.first) == (first, second):
+                return Difference(first, second, -pair.mean, pair.standard_error, pair.units)
+        known = [f"{pair.first} − {pair.second}" for pair in self.differences]
+        raise unknown("difference", f"{first} − {second}", known)
+
     def __repr__(self) -> str:
-        means = ", ".join(
-            f"{m.label} {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means[:6]
-        )
-        pairs = ", ".join(
-            f"{d.first} − {d.second} {d.mean:.4g} ± {d.standard_error:.2g} ({d.units} pairs)"
-            for d in self.differences[:6]
-        )
-        return f"GroupMeans({means}{'; ' if pairs else ''}{pairs})"
+        means = [
+            f"{printable(m.label, 40)}: {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means
+        ]
+        pairs = [
+            f"{printable(d.first, 40)} − {printable(d.second, 40)}: {d.mean:.4g} ± {d.standard_error:.2g} "
+            f"({d.units} pairs)"
+            for d in self.differences
+        ]
+        left = [f"{self.left_out} empty groups left out"] if self.left_out else []
+        return f"GroupMeans({'; '.join(_some(means) + _some(pairs) + left)})"
 
     def _repr_html_(self) -> str:
-        rows = [(m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means]
+        rows: list[tuple[object, ...]] = [
+            (m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means
+        ]
         rows += [
             (f"{d.first} − {d.second}", f"{d.mean:.5g}", f"{d.standard_error:.2g}", d.units)
             for d in self.differences
         ]
+        if self.left_out:
+            rows.append((f"{self.left_out} empty groups left out", "", "", ""))
         return html_table(rows, ("", "mean", "standard error", "units"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,12 +114,21 @@ class GroupMeans:
             "left_out": self.left_out,
         }
 
-    def to_frame(self) -> Any:
-        """A pandas frame with one row a mean."""
-        return data_frame({name: [getattr(m, name) for m in self.means] for name in Mean._fields})
+    def to_frame(self, *, differences: bool = False) -> Any:
+        """A pandas frame with one row a mean, or one row a paired difference."""
+        rows, fields = (self.differences, Difference._fields) if differences else (self.means, Mean._fields)
+        return data_frame({name: [getattr(row, name) for row in rows] for name in fields})
 
 
-def means_of(scores: np.ndarray, labels: list[Hashable], units: list[Hashable]) -> GroupMeans:
+def _some(shown: list[str]) -> list[str]:
+    """At most six, and how many more there are."""
+    more = [f"… {len(shown) - 6} more"] if len(shown) > 6 else []
+    return [", ".join(shown[:6] + more)] if shown else []
+
+
+def means_of(
+    scores: np.ndarray, labels: list[Hashable], units: list[Hashable], *, paired: bool
+) -> GroupMeans:
     """Means of scores by label over units, one of each a score; scores that are NaN are left out and counted."""
     table: dict[Hashable, dict[Hashable, list[float]]] = {}
     left_out = 0
@@ -118,7 +143,7 @@ def means_of(scores: np.ndarray, labels: list[Hashable], units: list[Hashable]) 
     }
     means = [Mean(label, *_mean(list(cells.values()))) for label, cells in averaged.items()]
     differences = []
-    for first, second in combinations(averaged, 2):
+    for first, second in combinations(averaged, 2) if paired else ():
         shared = [unit for unit in averaged[first] if unit in averaged[second]]
         if shared:
             gaps = [averaged[first][unit] - averaged[second][unit] for unit in shared]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import unknown
+from vendimeter._arrays import to_list
+from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
@@ -24,6 +25,7 @@ class Columns:
     def __init__(self, labels: Sequence[Hashable], orders: Sequence[float], kernel: str):
         count, shape = len(labels), (len(labels), len(orders))
         self.labels, self.orders, self.kernel = list(labels), list(orders), kernel
+        self.notes: dict[str, Any] = {}  # diagnostics that all groups share
         self.value, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
         self.error = np.full(count, np.nan)
         self.removed = np.full(count, np.nan)  # mass of negative eigenvalues, where these were projected away
@@ -47,6 +49,7 @@ class Columns:
             self.low[groups, k], self.high[groups, k] = low, high
             self.value[groups, k] = np.clip(hill(eigenvalues, q, zero_below=2 * error), low, high)
         self.error[groups] = error
+        eigenvalues.flags.writeable = False
         if removed is not None:
             self.removed[groups] = removed
         self.spectra.append((groups, eigenvalues))
@@ -139,9 +142,13 @@ class GroupScores:
         return len(self.labels)
 
     def __getitem__(self, label: Any) -> Any:
-        if label not in self._places:
+        try:
+            place = self._places.get(label)
+        except TypeError:  # a list, say
+            place = None
+        if place is None:
             raise unknown("group", label, self.labels)
-        return self.at(self._places[label])
+        return self.at(place)
 
     def __contains__(self, label: object) -> bool:
         return label in self._places
@@ -151,7 +158,10 @@ class GroupScores:
 
     def at(self, position: int) -> Any:
         """The Score (or Profile, with several orders) of the group at this position."""
-        i = range(len(self))[position]
+        try:
+            i = range(len(self))[position]
+        except (IndexError, TypeError):
+            raise IndexError(f"there is no group at {position!r}; there are {len(self)} groups.") from None
         columns = self._columns
         if columns.level[i] == "none":
             scores = [Score.empty(q) for q in self._orders]
@@ -163,7 +173,9 @@ class GroupScores:
                 columns.level[i],
                 columns.confidence[i],
             )
-            notes: dict[str, Any] = {"kernel": self._kernel, "group": self.labels[i]}
+            notes: dict[str, Any] = {"kernel": self._kernel, "group": self.labels[i], **columns.notes}
+            if min(self._orders) < 1:
+                notes["rank_threshold"] = spectrum.rank_threshold
             if not math.isnan(columns.removed[i]):
                 notes["removed_mass"] = float(columns.removed[i])
             scores = [
@@ -187,10 +199,12 @@ class GroupScores:
         finite = first[np.isfinite(first)]
         if len(self) <= 6 or not len(finite):
             pairs = zip(self.labels[:6], first.tolist(), strict=False)
-            shown = ", ".join(f"{label} {number(value)}" for label, value in pairs)
+            shown = ", ".join(f"{printable(label, 40)}: {number(value)}" for label, value in pairs)
         else:
             shown = f"{number(finite.min())} to {number(finite.max())}, mean {number(finite.mean())}"
-        return f"GroupScores({len(self)} groups, q={order}: {shown})"
+        several = f" at q={order_name(self._orders[0])}" if self._several else ""
+        groups = "group" if len(self) == 1 else "groups"
+        return f"GroupScores({len(self)} {groups}, q={order}; {shown}{several})"
 
     def _long(self) -> dict[str, list[Any]]:
         columns = self._columns
@@ -253,19 +267,21 @@ class GroupScores:
         >>> answers = {("A", 1): ["x", "y"], ("B", 1): ["x", "x"], ("A", 2): ["x", "y"], ("B", 2): ["u", "v"]}
         >>> groups = vm.score_groups(answers, kernel="match")
         >>> groups.mean(by=lambda label: label[0], unit=lambda label: label[1])
-        GroupMeans(A 2 ± 0 (2), B 1.5 ± 0.5 (2); A − B 0.5 ± 0.5 (2 pairs))
+        GroupMeans(A: 2 ± 0 (2), B: 1.5 ± 0.5 (2); A − B: 0.5 ± 0.5 (2 pairs))
         """
         if self._several:
             raise InputError(
                 f"these groups have {len(self._orders)} orders; a mean needs one: score them with a single q."
             )
-        return means_of(self.scores, self._named(by, "by"), self._named(unit, "unit"))
+        return means_of(
+            self.scores, self._named(by, "by"), self._named(unit, "unit"), paired=unit is not None
+        )
 
     def _named(self, given: Any, what: str) -> list[Hashable]:
         if given is None:
             return list(range(len(self))) if what == "unit" else ["all"] * len(self)
         if callable(given):
-            return [given(label) for label in self.labels]
+            return _hashable([given(label) for label in self.labels], what)
         if isinstance(given, Mapping):
             missing = [label for label in self.labels if label not in given]
             if missing:
@@ -273,10 +289,27 @@ class GroupScores:
                     f"{what} has no entry for group {missing[0]!r}; expected one for each of {len(self)} "
                     "groups."
                 )
-            return [given[label] for label in self.labels]
-        names = given.tolist() if isinstance(given, np.ndarray) else list(given)
+            return _hashable([given[label] for label in self.labels], what)
+        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+            raise InputError(
+                f"{what}={brief(given)}; expected one entry a group, a mapping from the group's label, or a "
+                "function of it."
+            )
+        names = _hashable(to_list(given), what)
         if len(names) != len(self):
             raise InputError(
                 f"{what} has {len(names)} entries and there are {len(self)} groups; expected one a group."
             )
         return names
+
+
+def _hashable(names: list[Any], what: str) -> list[Hashable]:
+    """Names that can be told apart, or an error that shows the one that cannot."""
+    for i, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise InputError(
+                f"{what} is {brief(name)} for group {i}; expected a hashable name such as a text."
+            ) from None
+    return names

@@ -60,7 +60,8 @@ class Score(float):
     n : int
         How many items: the number of samples, or the sum of the counts.
     method : str
-        The solver that was used.
+        The solver that was used: "gram" (the d×d matrix of features), "eigh" (the n×n matrix), "components" (connected
+        components of a sparse matrix), "trace" or "largest" (no eigensolve, for one order), "batched" (many groups).
     spectrum : Spectrum or MomentSpectrum or None
         What is known of the eigenvalues.
     diagnostics : mapping
@@ -128,9 +129,13 @@ class Score(float):
         return (self.bounds[1] - self.bounds[0]) / 2
 
     def __repr__(self) -> str:
+        # A narrow interval is a rounding error; a wide one is part of the answer and shown in full.
+        narrow = self.half_width <= 1e-3 * abs(self) or math.isnan(self)
+        low, high = map(number, self.bounds)
+        interval = f"± {self.half_width:.1g}" if narrow else f"in [{low}, {high}]"
         return (
-            f"Score({number(self)} ± {self.half_width:.1g}, q={order_name(self.q)}, n={self.n}, "
-            f"method={self.method!r}, level={self.level!r})"
+            f"Score({number(self)} {interval}, q={order_name(self.q)}, n={self.n}, method={self.method!r}, "
+            f"level={self.level!r})"
         )
 
     def __str__(self) -> str:

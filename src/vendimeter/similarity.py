@@ -11,6 +11,7 @@ diagonal is 1, and it is symmetric and positive semidefinite by construction. Wh
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -18,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse
-from vendimeter._matrix_checks import Policy, check, tolerance_of
+from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter._matrix_checks import Policy, check
 from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError
 from vendimeter.spectrum import UNIT
@@ -43,6 +44,7 @@ class Similarity(ABC):
     trusted: bool = True
     policy: Policy = Policy()
     kernel: Any = None  # the kernel it came from, with every parameter fitted
+    precision: np.dtype = np.dtype(np.float64)  # the coarsest dtype that entries came in
 
     @abstractmethod
     def block(self, rows: Index, cols: Index) -> np.ndarray:
@@ -57,6 +59,11 @@ class Similarity(ABC):
         """Something hashable for each item such that items with equal keys are identical, or None."""
         return None
 
+    @property
+    def _step(self) -> int:
+        """How many rows of K to compute at a time."""
+        return 1024
+
     @abstractmethod
     def take(self, index: np.ndarray) -> Similarity:
         """The similarities among the items at these positions."""
@@ -65,7 +72,7 @@ class Similarity(ABC):
         """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
         places = np.arange(self.n) if index is None else index
         matrix = np.empty((len(places), len(places)))
-        parts = _parts(len(places))
+        parts = _parts(len(places), self._step)
         for i, rows in enumerate(parts):
             left = places[rows]
             for cols in parts[i:]:
@@ -75,9 +82,9 @@ class Similarity(ABC):
         return matrix
 
 
-def _parts(size: int) -> list[slice]:
+def _parts(size: int, step: int = 1024) -> list[slice]:
     """Blocks of a square matrix: large enough for BLAS, small enough to stay clear of a second copy."""
-    return [slice(start, min(start + 1024, size)) for start in range(0, size, 1024)]
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 class Features(Similarity):
@@ -133,6 +140,11 @@ class Features(Similarity):
         """Bound on the error of an inner product of two rows: theirs, and that of adding up its terms."""
         return 2 * self.rounding + (self.width + 8) * UNIT
 
+    @property
+    def _step(self) -> int:
+        """Fewer of very wide rows, which would add up to a copy of the data."""
+        return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
+
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them.
 
@@ -172,11 +184,15 @@ class Features(Similarity):
 
 
 def row_keys(rows: Any) -> list[Hashable]:
-    """The bytes of each row of a dense or CSR array."""
+    """A digest of the bytes of each row of a dense or CSR array; 16 bytes, so that keys are no copy of wide rows."""
     if is_sparse(rows):
         ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        return [(rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in ends]
-    return [row.tobytes() for row in np.ascontiguousarray(rows)]
+        return [_digest(rows.indices[a:b].tobytes() + rows.data[a:b].tobytes()) for a, b in ends]
+    return [_digest(row.tobytes()) for row in np.ascontiguousarray(rows)]
+
+
+def _digest(data: bytes) -> bytes:
+    return data if len(data) <= 16 else hashlib.blake2b(data, digest_size=16).digest()
 
 
 class _Taken(Features):
@@ -222,6 +238,7 @@ class Matrix(Similarity):
         policy: Policy | None = None,
         trusted: bool = False,
         rounding: float = 0.0,
+        precision: np.dtype | None = None,
         what: str = "K",
     ):
         self.data = data
@@ -231,8 +248,7 @@ class Matrix(Similarity):
         self.trusted = trusted
         self.rounding = rounding
         self.what = what
-        # Down to this, a negative eigenvalue of ρ is put down to the rounding of the entries.
-        self.tolerance = max(tolerance_of(data.dtype), 1e-10)
+        self.precision = data.dtype if precision is None else precision
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """A dense block of the matrix."""
@@ -246,15 +262,16 @@ class Matrix(Similarity):
         return self._like(data)
 
     def _like(self, data: Any, *, policy: Policy | None = None, slack: float = 0.0) -> Matrix:
-        """Another matrix that came of this one, with the tolerance of the user's own dtype."""
+        """Another matrix that came of this one, with the precision of the user's own dtype."""
         other = Matrix(
             data,
             policy=policy or self.policy,
             trusted=self.trusted,
             rounding=self.rounding + slack,
+            precision=self.precision,
             what=self.what,
         )
-        other.tolerance, other.kernel = self.tolerance, self.kernel
+        other.kernel = self.kernel
         return other
 
     def dense(self, index: np.ndarray | None = None) -> np.ndarray:
@@ -269,7 +286,7 @@ class Matrix(Similarity):
         policy = self.policy | (policy or Policy())
         if self.trusted:
             return self
-        data, slack = check(self.data, policy, self.what, names)
+        data, slack = check(self.data, policy, self.what, self.precision, names)
         return self._like(data, policy=replace(policy, normalize=False), slack=slack)
 
 
@@ -297,6 +314,7 @@ class Pairwise(Similarity):
         rounding: float = 0.0,
         trusted: bool = True,
         policy: Policy | None = None,
+        precision: np.dtype | None = None,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
         triangle: Callable[[np.ndarray], np.ndarray] | None = None,
     ):
@@ -307,6 +325,7 @@ class Pairwise(Similarity):
         self.rounding = rounding
         self.trusted = trusted
         self.policy = policy or Policy()
+        self.precision = np.dtype(np.float64) if precision is None else precision
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """Compute a block."""
@@ -321,6 +340,7 @@ class Pairwise(Similarity):
             rounding=self.rounding,
             trusted=self.trusted,
             policy=self.policy,
+            precision=self.precision,
             keys=lambda places: self.keys(index[places]),
             triangle=None if triangle is None else lambda places: triangle(index[places]),
         )
@@ -338,12 +358,13 @@ class Pairwise(Similarity):
         for i, rows in enumerate(parts):
             for cols in parts[i if mirror else 0 :]:
                 if rows is cols and mirror and self._triangle is not None:
-                    matrix[rows, cols] = self._triangle(places[rows])
+                    upper = np.triu(self._triangle(places[rows]))
+                    matrix[rows, cols] = upper + np.triu(upper, 1).T
                 else:
                     matrix[rows, cols] = self.block(places[rows], places[cols])
+                    if mirror and rows is not cols:
+                        matrix[cols, rows] = matrix[rows, cols].T
         if mirror:
-            lower = np.tril_indices(len(places), -1)
-            matrix[lower] = matrix.T[lower]
             self._spot_check(matrix, places)
         return matrix
 
@@ -352,7 +373,7 @@ class Pairwise(Similarity):
         rows, cols = np.random.default_rng(0).integers(len(places), size=(2, 32))
         again, mirrored = self.block(places[rows], places[cols]), matrix[np.ix_(rows, cols)]
         gap = np.nan_to_num(np.abs(again - mirrored))  # what is not finite is reported elsewhere
-        if gap.max() > 1e-12:
+        if gap.max() > (1e-12 if self.precision.itemsize >= 8 else 1e-5):
             a, b = np.unravel_index(gap.argmax(), gap.shape)
             i, j = places[rows[a]], places[cols[b]]
             raise AsymmetryError(

@@ -20,7 +20,9 @@ Lower. Keep the eigenvalues above 2·error, expand f to second order there and d
 T ≥ Σ_kept f(λ̂) − error·‖f′(λ̂_kept)‖ − ½ error²·q·(λ̂_min − error)^(q−2). Every cut is valid; the best is taken.
 
 For q ≥ 2 the triangle inequality of the q-norm is simpler and as sharp: |‖λ‖_q − ‖λ̂‖_q| ≤ ‖λ − λ̂‖_q ≤ error.
-For q = 0 the score is the number of eigenvalues above the stated threshold 2·error (the numerical rank).
+For q = 0 the value is the numerical rank, the number of eigenvalues above the stated threshold 2·error. Rounding
+cannot tell a tiny eigenvalue from zero, so the bounds on the exact rank run from there to the number of all
+eigenvalues.
 """
 
 from __future__ import annotations
@@ -177,11 +179,9 @@ def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tup
     x = eigenvalues
     m = x.shape[-1]
     e = np.asarray(error, dtype=np.float64)
-    if q == 0:
-        threshold = 2 * e
-        low = np.count_nonzero(x > (threshold + e)[..., None], axis=-1)
-        high = np.count_nonzero(x > (threshold - e)[..., None], axis=-1)
-        return np.maximum(low, 1).astype(np.float64), np.maximum(high, 1).astype(np.float64)
+    if q == 0:  # what lies above the threshold is certainly not zero; what lies below may be anything
+        low = np.maximum(np.count_nonzero(x > 2 * e[..., None], axis=-1), 1).astype(np.float64)
+        return low, np.full_like(low, float(m))
     low, high = np.ones(x.shape[:-1]), np.full(x.shape[:-1], float(m))
     if q < 2:
         total_low, total_high = _bracket_sum(x, e, q)
@@ -256,8 +256,9 @@ class Spectrum:
         """Eigenvalues up to this cannot be told from zero; q = 0 counts those above it."""
         return 2 * self.error
 
-    def score(self, q: float) -> Answer:
+    def score(self, q: float | str) -> Answer:
         """The score of order q and the bounds that contain it."""
+        q = parse_order(q)
         low, high = bracket(self.eigenvalues, self.error, q)
         value = hill(self.eigenvalues, q, zero_below=self.rank_threshold)
         return Answer(float(np.clip(value, low, high)), float(low), float(high))
@@ -282,8 +283,9 @@ class MomentSpectrum:
             "orders at once, such as q=[1, 2], or use vendimeter.profile."
         )
 
-    def score(self, q: float) -> Answer:
+    def score(self, q: float | str) -> Answer:
         """The score of the order that was computed; any other raises `UnansweredError`."""
+        q = parse_order(q)
         if q != self.q:
             raise UnansweredError(
                 f"this score was computed for q={self.q:g} alone and cannot answer q={q:g}; ask for several "

@@ -290,4 +290,6 @@ def test_kernels_hold_no_samples_and_compare_by_value():
     assert repr(0.5 * (Cosine() + Match())) == "0.5*Cosine() + 0.5*Match()"
     assert repr(Cosine() * Match()) == "Cosine()*Match()"
     assert sum([0.5 * Cosine(), 0.5 * Match()]) == 0.5 * Cosine() + 0.5 * Match()
+    assert (Cosine() + Match()) / 2 == 0.5 * Cosine() + 0.5 * Match()
+    assert Cosine() ** 2 == Cosine() * Cosine()
     assert 2 * Cosine() * (0.5 * Match()) == Cosine() * Match()

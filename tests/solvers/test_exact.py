@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 import tracemalloc
 
@@ -10,7 +12,8 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.kernels import RBF, Cosine, Match, Precomputed
+from vendimeter.kernels import RBF, Cosine, FromFunction, Match, On, Precomputed
+from vendimeter.similarity import Features
 from vendimeter.solvers import _threads, gram
 from vendimeter.solvers.plan import DENSE_LIMIT
 
@@ -138,7 +141,7 @@ def test_scores_from_several_threads_at_once_agree():
 
 def test_wide_rows_come_in_smaller_blocks_and_agree():
     assert gram._block_rows(768, gram.ROWS32, 4) == gram.ROWS32
-    assert gram._block_rows(100_000, gram.ROWS32, 4) == gram.PIECE
+    assert gram._block_rows(1_000_000, gram.ROWS32, 4) == gram.PIECE
     X = rng.standard_normal((2500, 2100)).astype(np.float32)
     for precision in ("float64", "float32"):
         score = vm.score(X, precision=precision)
@@ -275,3 +278,110 @@ def test_an_indefinite_matrix_is_found_out_on_the_shortcuts_too():
     for q in (2, 3, "inf", 1):
         with pytest.raises(vm.errors.IndefiniteError):
             vm.score(K, "precomputed", q=q)
+
+
+# ------------------------------------------------------------------------------------- found by an adversarial reading
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_million_copies_stay_within_the_bounds(weighted):
+    n = 1_000_000
+    values = np.arange(n) % 3 * 50.0
+    shares = np.bincount(np.arange(n) % 3) / n
+    weights = None
+    if weighted:
+        weights = np.random.default_rng(1).dirichlet(np.ones(n))
+        shares = np.array([math.fsum(weights[k::3]) for k in range(3)])
+    score = vm.score(values, RBF(1.0), weights=weights)
+    exact = math.exp(-math.fsum(p * math.log(p) for p in shares))
+    assert score.bounds[0] <= exact <= score.bounds[1]
+    assert score.half_width < 1e-12
+
+
+def test_a_matrix_inside_a_sum_is_checked_like_one_alone():
+    table = {"K": np.eye(200), "x": ["a", "b"] * 100}
+    kernel = 0.5 * On("K", Precomputed()) + 0.5 * On("x", Match())
+    assert vm.score(table, kernel) > 2
+    table["K"] = np.eye(200)
+    table["K"][3, 150] = 0.9
+    with pytest.raises(vm.errors.AsymmetryError, match=r"K\[3, 150\]"):
+        vm.score(table, kernel)
+    table["K"] = 2 * np.eye(200)
+    with pytest.raises(vm.errors.DiagonalError):
+        vm.score(table, kernel)
+    rows = rng.standard_normal((200, 5)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    table["K"] = rows @ rows.T  # float32: off by rounding, and no more
+    assert vm.score(table, kernel) == pytest.approx(
+        vm.score({"v": rows, "x": table["x"]}, 0.5 * On("v", Cosine()) + 0.5 * On("x", Match())), rel=1e-4
+    )
+
+
+def test_a_function_in_float32_has_the_rounding_of_float32():
+    rows = rng.standard_normal((90, 5)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    exact = vm.score(rows)
+    for kernel in (FromFunction(lambda A, B: A @ B.T, block=True), lambda a, b: a @ b):
+        score = vm.score(rows, kernel)
+        assert score.bounds[0] <= exact <= score.bounds[1]
+    assert vm.score_groups(rows, kernel, by=np.arange(90) // 30)[0] == pytest.approx(
+        vm.score(rows[:30]), rel=1e-4
+    )
+
+
+def test_negative_eigenvalues_are_rounding_only_as_far_as_the_dtype_explains():
+    n = 200
+    K = ((1 + 1.02 / (n - 1)) * np.eye(n) - 1.02 / (n - 1)).astype(
+        np.float32
+    )  # lowest eigenvalue of K: −0.015
+    for q in (1, 2, "inf"):
+        with pytest.raises(vm.errors.IndefiniteError):
+            vm.score(K, "precomputed", q=q)
+
+
+def test_the_message_of_an_indefinite_weighted_matrix_does_not_claim_an_eigenvalue_of_k():
+    K = np.array([[1, 0.9, 0], [0.9, 1, 0.9], [0, 0.9, 1]])
+    with pytest.raises(vm.errors.IndefiniteError, match="weighted, its lowest eigenvalue"):
+        vm.score(K, "precomputed", weights=[0.4, 0.2, 0.4])
+
+
+def test_wide_sums_of_features_stay_features():
+    X = rng.standard_normal((50, 3000))
+    kernel = 0.5 * On("a", Cosine()) + 0.5 * On("b", Cosine())
+    assert isinstance(kernel.similarity({"a": X, "b": X[::-1]}), Features)
+
+
+def test_few_wide_rows_are_not_copied():
+    X = rng.standard_normal((300, 40_000)).astype(np.float32)  # 46 MiB
+    vm.score(X[:50])
+    tracemalloc.start()
+    vm.score(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 80 << 20
+
+
+def test_a_tolerance_that_cannot_be_met_is_said():
+    X = rng.standard_normal((100, 5)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    with pytest.warns(vm.errors.ToleranceWarning, match="rounding in the given numbers"):
+        score = vm.score(X @ X.T, "precomputed", tol=1e-12)
+    assert score.diagnostics["tol"].startswith("not met")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_of_a_fork_has_its_threads_back():
+    if _threads._switch() is None:
+        pytest.skip("NumPy's BLAS here has no thread switch")
+    get, put = _threads._switch()
+    before = get()
+    put(2)
+    try:
+        with _threads.workers(2) as count:
+            assert count == 2
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if get() == 2 and not _threads._lock.locked() else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        put(before)

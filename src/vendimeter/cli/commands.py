@@ -18,13 +18,13 @@ from vendimeter.errors import VendimeterError
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="vendi")
 def vendi() -> None:
-    r"""Measure diversity: how many different things are in here.
+    """Measure diversity: how many different things are in here.
 
     \b
     vendi score captions.txt
     vendi score digits.npz --by label
     vendi score table.csv --column embedding --q 0,1,2,inf
-    """
+    """  # noqa: D301 (click reads the backspace)
 
 
 @vendi.command()
@@ -37,19 +37,24 @@ def vendi() -> None:
 @click.option("--q", default="1", show_default=True, metavar="ORDERS", help="Orders, such as 1 or 0,1,2,inf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str, as_json: bool) -> None:
-    r"""Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
+    """Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
 
     The result goes to standard output, everything else to standard error.
 
     \b
     vendi score captions.txt
     vendi score digits.npz --by label
-    """
+    """  # noqa: D301 (click reads the backspace)
     run_score(file, kernel=kernel, column=column, by=by, q=q, as_json=as_json)
 
 
 @vendi.command()
-def demo() -> None:
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Leave the files of the demo in this folder.",
+)
+def demo(keep: Path | None) -> None:
     """Score handwritten digits and a few dozen captions that come with the project."""
     try:
         from sklearn.datasets import load_digits
@@ -57,29 +62,37 @@ def demo() -> None:
         raise click.ClickException("the demo needs scikit-learn: pip install 'vendimeter[demo]'") from None
     import numpy as np
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
         pixels, digit = load_digits(return_X_y=True)
-        path = Path(folder) / "digits.npz"
-        np.savez(path, pixels=np.asarray(pixels), digit=np.asarray(digit))
-        click.echo("1. Handwriting: 1,797 scans of digits. Which digit do people write in the most ways?\n")
-        click.echo("$ vendi score digits.npz --by digit\n")
-        run_score(path, by="digit")
-        captions = Path(folder) / "captions.csv"
-        captions.write_text(
-            resources.files("vendimeter.cli").joinpath("data/captions.csv").read_text("utf-8"),
-            encoding="utf-8",
-        )
+        digits, captions = folder / "digits.npz", folder / "captions.csv"
+        np.savez(digits, pixels=np.asarray(pixels), digit=np.asarray(digit))
+        captions.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
         click.echo(
-            "\n\n2. Captions: three sets of twelve. Does a model say different things, or one thing twelve "
-            "times?\n"
+            "The score of a collection is the effective number of different items in it: 12 captions that "
+            "share\n"
+            "nothing score 12, and 12 copies of one caption score 1. What counts as similar is up to the "
+            "kernel.\n\n\n"
+            "1. Captions: three sets of twelve. Different things, or one thing twelve times?\n\n"
+            "$ vendi score captions.csv --column caption --by set\n"
         )
-        click.echo("$ vendi score captions.csv --column caption --by set\n")
         run_score(captions, column="caption", by="set")
-    click.echo(
-        "\nEach score is the effective number of different items: 12 captions that share nothing\n"
-        "score 12, and 12 copies of one caption score 1. In Python: vendimeter.score(captions, "
-        "kernel='ngram')."
+        click.echo(
+            "\n\n2. Handwriting: 1,797 scans of digits, compared pixel by pixel. Which digit varies most "
+            "from hand to hand?\n\n"
+            "$ vendi score digits.npz --by digit\n"
+        )
+        run_score(digits, by="digit")
+        click.echo(
+            "\n\n3. All scans together, with the bounds that contain the exact answer.\n\n"
+            "$ vendi score digits.npz --column pixels\n"
+        )
+        run_score(digits, column="pixels")
+    kept = (
+        f"The files are in {keep}." if keep else "To keep the files of this demo: vendi demo --keep FOLDER."
     )
+    click.echo(f"\n{kept} In Python: vendimeter.score(captions, kernel='ngram').")
 
 
 def run_score(
@@ -108,17 +121,22 @@ def run_score(
 def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str) -> tuple[Any, str]:
     # Imported here: `vendi --help` has no use for numerics.
     import vendimeter as vm
+    from vendimeter._arrays import is_text
     from vendimeter._messages import unknown
+    from vendimeter.errors import InputError
     from vendimeter.io.files import read_columns
 
     columns = read_columns(file)
     for name in (column, by):
         if name is not None and name not in columns:
-            raise unknown(f"column in {str(file)!r}", name, columns)
+            raise unknown(f"column in {str(file)!r} called", name, columns)
+    if column is not None and column == by:
+        raise InputError(
+            f"--column and --by both name {column!r}; expected the samples and their labels in two columns."
+        )
     samples, what = _samples({name: value for name, value in columns.items() if name != by}, column)
-    texts = isinstance(samples, list)
     guessed = kernel is None
-    kernel = kernel or ("ngram" if texts else "cosine")
+    kernel = kernel or ("ngram" if is_text(samples) else "cosine")
     # A cosine kernel that was asked for is meant, also for rows that look like a similarity matrix.
     chosen = kernel if guessed else vm.kernels.as_kernel(kernel)
     orders: Any = [one.strip() for one in q.split(",")]
@@ -128,17 +146,8 @@ def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q
     )
     if by is None:
         return vm.score(samples, chosen, q=orders), about
-    labels = columns[by]
-    if (
-        not texts
-        and getattr(labels, "dtype", None) is not None
-        and labels.dtype.kind == "f"
-        and not (labels % 1).any()
-    ):
-        labels = labels.astype(int)
-    return vm.score_groups(
-        samples, chosen, by=labels, q=orders
-    ), f"{about}; grouped by {terminal.printable(by)}"
+    groups = vm.score_groups(samples, chosen, by=columns[by], q=orders)
+    return groups, f"{about}; grouped by {terminal.printable(by)}"
 
 
 def _samples(columns: dict[str, Any], column: str | None) -> tuple[Any, str]:
@@ -146,25 +155,52 @@ def _samples(columns: dict[str, Any], column: str | None) -> tuple[Any, str]:
     import numpy as np
 
     from vendimeter.errors import InputError
+    from vendimeter.io.files import numbers
 
-    if (
-        column is None
-        and len(columns) > 1
-        and all(isinstance(c, np.ndarray) and c.ndim == 1 for c in columns.values())
-    ):
-        return np.column_stack(list(columns.values())), f"rows of {len(columns)} columns"
+    columns = {name: numbers(value, name) for name, value in columns.items()}
+    flat = all(
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "buif"
+        for value in columns.values()
+    )
+    names = ", ".join(terminal.printable(name, 30) for name in list(columns)[:8]) + (
+        ", …" if len(columns) > 8 else ""
+    )
+    if column is None and len(columns) > 1 and flat:
+        return np.column_stack(list(columns.values())), f"rows of the {len(columns)} columns {names}"
     if column is None and len(columns) > 1:
-        names = ", ".join(terminal.printable(name) for name in columns)
         raise InputError(
             f"the file has several columns ({names}); say which holds the samples with --column."
         )
     name = column or next(iter(columns))
     values = columns[name]
-    if isinstance(values, list) and isinstance(values[0], list):
-        values = np.array(values, dtype=float) if len({len(row) for row in values}) == 1 else values
+    if isinstance(values, list) and values and isinstance(values[0], list):
+        values = _vectors(values, name)
     if isinstance(values, np.ndarray) and values.ndim > 2:
         values = values.reshape(len(values), -1)
-    kind = (
-        "texts" if isinstance(values, list) else "vectors of " + "×".join(map(str, values.shape[1:] or (1,)))
-    )
+    kind = "texts" if isinstance(values, list) else "samples"
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        kind = f"vectors of {values.shape[1]} numbers"
     return values, f"{kind} in {terminal.printable(name)!r}"
+
+
+def _vectors(rows: list[Any], name: str) -> Any:
+    """Lists of numbers as an array."""
+    import numpy as np
+
+    from vendimeter.errors import InputError
+
+    for i, row in enumerate(rows):
+        if not isinstance(row, list) or not all(
+            isinstance(x, int | float) and not isinstance(x, bool) for x in row
+        ):
+            raise InputError(
+                f"row {i + 1} of the column {name!r} is not a list of numbers; expected one text or one "
+                "vector a row. To score lists of texts, write one text a line with the name of its list in "
+                "another column, and use --by."
+            )
+        if len(row) != len(rows[0]):
+            raise InputError(
+                f"row {i + 1} of the column {name!r} has {len(row)} numbers and row 1 has {len(rows[0])}; "
+                "expected one length."
+            )
+    return np.array(rows, dtype=float)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from vendimeter._messages import printable
+
 __all__ = ["printable", "table"]
 
 BAR = 24
-
-
-def printable(text: object, most: int | None = None) -> str:
-    """Text without control characters or escape codes, cut to a length if one is given."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
 def table(result: Any) -> str:
@@ -30,7 +26,7 @@ def _score(score: Any) -> str:
     return (
         f"{name}: {score:.4f}\n"
         f"As diverse as {score:.4g} completely different items, out of {score.n:,}. "
-        f"Computed to ±{score.half_width:.1g} ({score.level})."
+        f"The exact score lies between {score.bounds[0]:.10g} and {score.bounds[1]:.10g} ({score.level})."
     )
 
 
@@ -43,8 +39,8 @@ def _groups(groups: Any) -> str:
     rows = [("group", "items", *(("q",) if several else ()), "score", "")]
     for row in data:
         value = row["score"]
-        bar = "█" * round(BAR * value / top) if value is not None else ""
-        order = (str(row["q"]),) if several else ()
+        bar = "█" * round(BAR * value / top) if value is not None and not several else ""
+        order = (f"{float(row['q']):g}",) if several else ()
         shown = f"{value:.2f}" if value is not None else "empty"
         rows.append((printable(row["group"], 32), f"{row['n']:,}", *order, shown, bar))
     return _columns(rows)

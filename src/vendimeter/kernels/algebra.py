@@ -15,6 +15,7 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["combine", "multiply"]
 
+PRODUCT_ENTRIES = 10_000_000  # a product of sparse features may have this many entries in any case
 PRODUCT_WIDTH = 4096  # beyond this many columns dense features are not multiplied, but their kernels are
 
 
@@ -39,9 +40,7 @@ def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Simil
                 rounding=max(part.rounding for part in features) + 2 * UNIT,
                 keys=_joint_keys(features),
             )
-        if sum(part.width for part in features) <= max(
-            PRODUCT_WIDTH, *(p.width for p in features if not p.sparse)
-        ):
+        if all(not part.sparse or part.width <= PRODUCT_WIDTH for part in features):
             return _Stacked(features, [float(scale) for scale in scales])
     mended = [_mended(part) for part in parts]
 
@@ -68,7 +67,9 @@ def multiply(parts: Sequence[Similarity]) -> Similarity:
 def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
     if isinstance(left, Features) and isinstance(right, Features):
         if left.sparse and right.sparse:
-            return _multiply_sparse(left, right)
+            product = _multiply_sparse(left, right)
+            if product is not None:
+                return product
         if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
             return _Multiplied(left, right)
     left, right = _mended(left), _mended(right)
@@ -80,13 +81,18 @@ def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
     return _joined([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
 
 
-def _multiply_sparse(left: Features, right: Features) -> Features:
-    """Row by row, the products of the non-zero entries; only the column pairs that occur become columns."""
+def _multiply_sparse(left: Features, right: Features) -> Features | None:
+    """Row by row, the products of the non-zero entries; only the column pairs that occur become columns.
+
+    None where that would be larger than the similarity matrix itself.
+    """
     from scipy import sparse
 
     a, b = left.rows(slice(None)), right.rows(slice(None))
     count_a, count_b = np.diff(a.indptr), np.diff(b.indptr)
-    counts = (count_a * count_b).astype(np.int64)
+    counts = count_a.astype(np.int64) * count_b
+    if counts.sum() > max(left.n**2 // 2, PRODUCT_ENTRIES):
+        return None
     row = np.repeat(np.arange(left.n), counts)
     inside = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     at_a = a.indptr[:-1][row] + inside // np.maximum(count_b, 1)[row]
@@ -100,8 +106,8 @@ def _multiply_sparse(left: Features, right: Features) -> Features:
 
 
 def _mended(part: Similarity) -> Similarity:
-    """A part with its own normalisation applied, since the whole cannot do it afterwards."""
-    return part.checked() if isinstance(part, Matrix) and part.policy != Policy() else part
+    """A part that is a user's matrix, checked and mended by itself: the whole cannot do it afterwards."""
+    return part.checked() if isinstance(part, Matrix) else part
 
 
 def _joint_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] | None]:
@@ -129,6 +135,7 @@ def _joined(
         trusted=all(part.trusted for part in parts),
         policy=policy,
         keys=_joint_keys(parts),
+        precision=min((part.precision for part in parts), key=lambda dtype: dtype.itemsize),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 from vendimeter._messages import brief, digits
+from vendimeter._options import as_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import combine, multiply
 from vendimeter.similarity import Similarity
@@ -60,6 +62,18 @@ class Kernel(ABC):
         return NotImplemented
 
     __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Kernel:
+        number = as_number(other)
+        return NotImplemented if math.isnan(number) or number == 0 else self * (1 / number)
+
+    def __pow__(self, power: Any) -> Kernel:
+        number = as_number(power)
+        if not (1 <= number < math.inf and number == int(number)):
+            raise InputError(
+                f"a kernel was raised to the power {brief(power)}; expected a whole number from 1 up."
+            )
+        return math.prod([self] * (int(number) - 1), start=self)  # type: ignore[arg-type, return-value]
 
 
 @dataclass(frozen=True)

@@ -71,16 +71,21 @@ class FromFunction(Kernel):
         policy = Policy(self.normalize, self.symmetrize, self.project)
         evaluate = self._blocks if self.block else self._pairs
 
+        def remember(part: np.ndarray) -> np.ndarray:
+            if part.dtype.kind == "f" and part.dtype.itemsize < similarity.precision.itemsize:
+                similarity.precision = part.dtype  # the function works in float32: so coarse is its rounding
+            return part.astype(np.float64)
+
         def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-            return evaluate(items, rows, cols)
+            return remember(evaluate(items, rows, cols))
 
         def triangle(places: np.ndarray) -> np.ndarray:
-            return self._pairs(items, places, places, half=True)
+            return remember(self._pairs(items, places, places, half=True))
 
         def keys(index: np.ndarray) -> list[Hashable] | None:
             return _hashable(take(items, index))
 
-        return Pairwise(
+        similarity = Pairwise(
             length(items),
             block,
             trusted=False,
@@ -88,6 +93,7 @@ class FromFunction(Kernel):
             keys=keys,
             triangle=None if self.block else triangle,
         )
+        return similarity
 
     def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         given = self.function(take(items, rows), take(items, cols))
@@ -101,18 +107,22 @@ class FromFunction(Kernel):
                 f"{len(cols)} items; expected numbers of shape {(len(rows), len(cols))}. For a function of "
                 "two items leave block=True away."
             )
-        return part.astype(np.float64)
+        return part
 
     def _pairs(self, items: Any, rows: np.ndarray, cols: np.ndarray, *, half: bool = False) -> np.ndarray:
         left, right = take(items, rows), take(items, cols)
         part = np.zeros((len(rows), len(cols)))
+        coarse = part.dtype
         for a, i in enumerate(rows.tolist()):
             for b in range(a if half else 0, len(cols)):
-                part[a, b] = self._call(left[a], right[b], i, int(cols[b]))
-        return part
+                value = self.function(left[a], right[b])
+                part[a, b] = self._number(value, i, int(cols[b]))
+                if isinstance(value, np.floating) and value.dtype.itemsize < coarse.itemsize:
+                    coarse = value.dtype
+        return part.astype(coarse)
 
-    def _call(self, a: Any, b: Any, i: int, j: int) -> float:
-        value = self.function(a, b)
+    @staticmethod
+    def _number(value: Any, i: int, j: int) -> float:
         try:
             return float(value)
         except (TypeError, ValueError):

@@ -116,8 +116,8 @@ class FromDistances(Kernel):
         if self.form not in ("exponential", "gaussian", "linear"):
             raise InputError(f"form={brief(self.form)}; expected 'exponential', 'gaussian' or 'linear'.")
 
-    def _distances(self, samples: Any) -> tuple[np.ndarray, float]:
-        """Distances from 0 up with a diagonal of 0, and how far they were off by rounding."""
+    def _distances(self, samples: Any) -> tuple[np.ndarray, float, np.dtype]:
+        """Distances from 0 up with a diagonal of 0, how far they were off by rounding, and their dtype."""
         given = _square(samples, "distances")
         if is_sparse(given):
             raise InputError(
@@ -145,7 +145,7 @@ class FromDistances(Kernel):
         off = max(float(own[i]), -float(distances.min()), 0.0)
         np.maximum(distances, 0.0, out=distances)
         np.fill_diagonal(distances, 0.0)
-        return distances, off
+        return distances, off, given.dtype
 
     @property
     def fitted(self) -> bool:
@@ -154,7 +154,7 @@ class FromDistances(Kernel):
 
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix of similarities, to be checked before it is used."""
-        distances, off = self._distances(samples)
+        distances, off, precision = self._distances(samples)
         if self.scale == "median":
             apart = distances[np.isfinite(distances) & (distances > 0)]
             fitted = replace(self, scale=float(np.median(apart)) if apart.size else 1.0)
@@ -172,5 +172,6 @@ class FromDistances(Kernel):
             similarities,
             policy=Policy(project=self.project),
             rounding=4 * UNIT + off / float(self.scale),
+            precision=precision,
             what=f"({what})",
         )

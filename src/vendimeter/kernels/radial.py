@@ -40,6 +40,11 @@ def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"]
 
     if len(rows) > MEDIAN_ITEMS:
         chosen = np.sort(np.random.default_rng(rng).choice(len(rows), MEDIAN_ITEMS, replace=False))
+        if (
+            len(np.unique(rows[chosen], axis=0)) < MEDIAN_ITEMS // 2
+        ):  # mostly copies: look at the distinct rows instead
+            rows = np.unique(rows, axis=0)
+            chosen = chosen[chosen < len(rows)] if len(rows) > MEDIAN_ITEMS else slice(None)
         rows = rows[chosen]
     distinct = np.unique(np.asarray(rows, dtype=np.float64), axis=0)
     if len(distinct) < 2:

@@ -19,6 +19,7 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["Jaccard", "Match", "indicators"]
 
+LAYER_BYTES = 256 << 20  # … unless that takes more memory than this
 LAYERS = 64  # counts up to this are unrolled into binary layers, so that BLAS does the comparing
 
 
@@ -80,7 +81,8 @@ class Jaccard(Kernel):
             self._check(rows, values)
         largest = values.max(initial=0)
         whole = rows.dtype.kind in "bui" or not (values % 1).any()
-        if whole and 1 < largest <= LAYERS:
+        small = is_sparse(rows) or rows.size * float(largest) <= LAYER_BYTES
+        if whole and 1 < largest <= LAYERS and small:
             rows, largest = _layers(rows, int(largest)), 1
         binary = whole and largest <= 1
         # Sums of whole numbers are exact in float32 up to 2²⁴: BLAS is twice as fast there.
@@ -95,7 +97,9 @@ class Jaccard(Kernel):
             union = size_a[:, None] + size_b - common
             return np.divide(common, union, out=np.ones_like(common), where=union > 0)
 
-        rounding = 2 * UNIT if whole else (4 * rows.shape[1] + 4) * UNIT
+        rounding = (
+            2 * UNIT if whole and float(largest) * rows.shape[1] < 2**53 else (4 * rows.shape[1] + 4) * UNIT
+        )
 
         return Pairwise(rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
 

@@ -111,7 +111,7 @@ class ProbabilityProduct(Kernel):
         """Features: the square roots of the probabilities."""
         rows = as_rows(samples, kernel="the probability-product kernel")
         single = rows.dtype.kind == "f" and rows.dtype.itemsize < 8
-        tolerance = rows.shape[1] * float(np.finfo(rows.dtype).eps) if single else 0.0
+        tolerance = 4 * float(np.finfo(rows.dtype).eps) if single else 0.0
         return Features(rows, _Roots(max(tolerance, 1e-6)), rounding=(rows.shape[1] / 2 + 4) * UNIT)
 
 

@@ -9,6 +9,7 @@ own threads.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,26 +42,47 @@ def _switch() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     return None
 
 
-@contextmanager
-def workers() -> Iterator[int]:
-    """How many Python threads to use; within the context BLAS has one thread if that is more than one.
+_saved = 0  # the number of BLAS threads to restore, while it is set to 1
 
-    The number is the one BLAS was allowed, so that OMP_NUM_THREADS and threadpoolctl are respected. Only one such
-    context is open at a time; a second one gets a single worker.
+
+@contextmanager
+def workers(most: int) -> Iterator[int]:
+    """How many Python threads to use, `most` at most; if more than one, BLAS has a single thread meanwhile.
+
+    The number is the one BLAS was allowed, so that OMP_NUM_THREADS and threadpoolctl are respected. The switch is
+    process-wide: only one such context is open at a time, and a second one gets a single worker and leaves BLAS alone.
     """
+    global _saved
     switch = _switch()
-    if switch is None or not _lock.acquire(blocking=False):
+    if switch is None or most <= 1 or not _lock.acquire(blocking=False):
         yield 1
         return
     get, put = switch
-    threads = get()
     try:
-        if threads > 1:
+        _saved = get()
+        count = max(1, min(_saved, most))
+        if count > 1:
             put(1)
-        yield max(threads, 1)
+        yield count
     finally:
-        put(threads)
+        if get() == 1:  # unless someone else has set it meanwhile
+            put(_saved)
+        _saved = 0
         _lock.release()
+
+
+def _after_fork() -> None:
+    """A child of a fork in the middle of a pass has no worker threads: it gets its BLAS threads and a new lock."""
+    global _lock, _saved
+    _lock = threading.Lock()
+    switch = _switch()
+    if switch is not None and _saved:
+        switch[1](_saved)
+    _saved = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def run(tasks: list[Callable[[], None]]) -> None:

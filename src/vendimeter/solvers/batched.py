@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES
+from vendimeter._matrix_checks import tolerance_of
 from vendimeter._messages import in_group
-from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.dense import eigen_error, eigenvalues
+from vendimeter.solvers.exact import validated
 from vendimeter.spectrum import UNIT
 
 __all__ = ["SMALL", "Batch", "batches"]
@@ -20,12 +22,12 @@ SMALL = 128  # groups up to this many items are stacked; larger ones are worth a
 
 @dataclass(frozen=True)
 class Batch:
-    """Groups of one size, with the eigenvalues of each (not yet clipped at 0) and a bound on their error."""
+    """Groups of one size: the eigenvalues of each, a bound on their error, and how negative they may be."""
 
     groups: np.ndarray
     eigenvalues: np.ndarray
     error: np.ndarray
-    tolerance: float
+    tolerance: np.ndarray
 
 
 def batches(
@@ -50,46 +52,42 @@ def batches(
                 if weights is not None
                 else np.full(members.shape, 1 / np.sqrt(size))
             )
-            matrices, error, tolerance = _stack(
-                similarity, members, roots, [labels[g] for g in chosen.tolist()]
-            )
+            matrices, error = _stack(similarity, members, roots, [labels[g] for g in chosen.tolist()])
             values = eigenvalues(matrices)
-            bound = error + eigen_error(matrices.shape[-1], np.abs(values[:, 0]))
-            yield Batch(chosen, values, np.asarray(bound), tolerance)
+            bound = error + eigen_error(matrices.shape[-1], np.abs(values).max(axis=-1))
+            norms = np.linalg.norm(values, axis=-1)
+            slack = np.zeros_like(norms) if similarity.trusted else tolerance_of(similarity.precision, norms)
+            yield Batch(chosen, values, np.asarray(bound), np.asarray(slack))
 
 
 def _stack(
     similarity: Similarity, members: np.ndarray, roots: np.ndarray, labels: Sequence[Hashable]
-) -> tuple[np.ndarray, float, float]:
-    """The matrices ρ of the groups, a bound on their error, and how negative an eigenvalue may be."""
+) -> tuple[np.ndarray, float]:
+    """The matrices ρ of the groups, and a bound on their error."""
     count, size = members.shape
     if isinstance(similarity, Features):
         if similarity.sparse:
-            return (*_sparse_stack(similarity, members, roots), 0.0)
+            return _sparse_stack(similarity, members, roots)
         rows = similarity.rows(members.ravel()).reshape(count, size, -1)
         rows *= roots[:, :, None]
         turned = rows.transpose(0, 2, 1)
         terms = max(size, similarity.width)
         error = 2 * similarity.rounding + (terms + 8) * UNIT
-        return (turned @ rows if similarity.width < size else rows @ turned), error, 0.0
-    error, tolerance = similarity.rounding, 0.0
+        return (turned @ rows if similarity.width < size else rows @ turned), error
+    error = similarity.rounding
     if isinstance(similarity, Matrix) and not similarity.sparse:
         stack = similarity.data[members[:, :, None], members[:, None, :]].astype(np.float64)
-        tolerance = similarity.tolerance
     else:
         stack = np.empty((count, size, size))
         for place, group, label in zip(stack, members, labels, strict=True):
             with in_group(label):
                 place[:] = similarity.dense(group)
-                if not similarity.trusted and not isinstance(similarity, Matrix):
-                    checked = Matrix(place, policy=similarity.policy, what="k").checked(names=group)
-                    place[:] = checked.data
-                    error, tolerance = max(error, similarity.rounding + checked.rounding), checked.tolerance
-        if isinstance(similarity, Matrix):
-            tolerance = similarity.tolerance
+                if isinstance(similarity, Pairwise) and not similarity.trusted:
+                    place[:], checked = validated(place, similarity, group)
+                    error = max(error, checked.rounding)
     stack *= roots[:, :, None]
     stack *= roots[:, None, :]
-    return stack, error + 4 * UNIT, tolerance
+    return stack, error + 4 * UNIT
 
 
 def _sparse_stack(features: Features, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float]:

@@ -21,7 +21,7 @@ def component_eigenvalues(matrix: Any) -> tuple[np.ndarray, float, int, int]:
     """
     from scipy.sparse.csgraph import connected_components
 
-    matrix = matrix.tocsr()
+    matrix = matrix.tocsr(copy=True)  # it may share its arrays with the user's own
     matrix.eliminate_zeros()
     count, label = connected_components(matrix, directed=False)
     sizes = np.bincount(label, minlength=count)
@@ -32,22 +32,24 @@ def component_eigenvalues(matrix: Any) -> tuple[np.ndarray, float, int, int]:
     inside = np.empty(len(label), dtype=np.int64)
     inside[order] = np.arange(len(label)) - np.repeat(starts, sizes)
 
+    # Entries in the order of their components, so that the entries of some components are a slice.
     entries = matrix.tocoo()
-    of_entry = label[entries.row]
+    by_component = np.argsort(label[entries.row], kind="stable")
+    rows, cols, data = entries.row[by_component], entries.col[by_component], entries.data[by_component]
+    first_entry = np.concatenate([[0], np.cumsum(np.bincount(label[entries.row], minlength=count))])
     spectra: list[np.ndarray] = []
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)
-        slot = np.full(count, -1)
         step = max(1, BLOCK_BYTES // (8 * int(size) ** 2))
         for first in range(0, len(members), step):
             chosen = members[first : first + step]
-            slot[:] = -1
-            slot[chosen] = np.arange(len(chosen))
-            mine = np.flatnonzero(slot[of_entry] >= 0) if count > 1 else slice(None)
+            counts = first_entry[chosen + 1] - first_entry[chosen]
+            slot = np.repeat(np.arange(len(chosen)), counts)
+            mine = np.arange(len(slot)) + np.repeat(
+                first_entry[chosen] - (np.cumsum(counts) - counts), counts
+            )
             stack = np.zeros((len(chosen), size, size))
-            stack[slot[of_entry[mine]], inside[entries.row[mine]], inside[entries.col[mine]]] = entries.data[
-                mine
-            ]
+            stack[slot, inside[rows[mine]], inside[cols[mine]]] = data[mine]
             values = stack[:, 0, :] if size == 1 else eigenvalues(stack[0] if len(stack) == 1 else stack)
             spectra.append(np.ravel(values))
     values = np.sort(np.concatenate(spectra))[::-1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
+from vendimeter._matrix_checks import Policy, tolerance_of
 from vendimeter.errors import IndefiniteError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import dense
@@ -18,8 +18,9 @@ from vendimeter.solvers.gram import gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, check_size
 from vendimeter.spectrum import UNIT, MomentSpectrum, Spectrum
 
-__all__ = ["Solution", "clean", "projected", "solve"]
+__all__ = ["Solution", "clean", "projected", "solve", "validated"]
 
+SHORTCUT_WIDTH = 1e-8  # a shortcut whose bounds are wider than this, relatively, gives way to the eigenvalues
 SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
 
 
@@ -83,14 +84,8 @@ def _rows(
     check_size(size, "the similarity matrix")
     policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
-    tolerance = 0.0
-    if not similarity.trusted:
-        if isinstance(similarity, Pairwise):
-            checked = Matrix(matrix, policy=policy, rounding=similarity.rounding, what="k").checked(
-                names=index
-            )
-            matrix, similarity = checked.data, checked
-        tolerance = similarity.tolerance  # type: ignore[attr-defined]
+    if isinstance(similarity, Pairwise) and not similarity.trusted:
+        matrix, similarity = validated(matrix, similarity, index)
     if weights is None:
         matrix /= size
     else:
@@ -105,8 +100,8 @@ def _rows(
         rng,
         "eigh",
         notes,
-        trusted=similarity.trusted,
-        tolerance=tolerance,
+        precision=None if similarity.trusted else similarity.precision,
+        uniform=weights is None,
         project=policy.project,
     )
 
@@ -120,7 +115,8 @@ def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
         matrix.rounding + rounding + 4 * UNIT,
         "components",
         notes,
-        tolerance=matrix.tolerance,
+        tolerance=tolerance_of(matrix.precision, float(np.linalg.norm(values))),
+        uniform=weights is None,
         project=matrix.policy.project,
     )
 
@@ -162,7 +158,10 @@ def _sparse_features(
         squares = (part.T @ part for part in map(rows, parts))
         product = np.zeros((size, size)) if dense_product else None
         for square in squares:
-            product = square if product is None else product + square
+            if dense_product:
+                product += square.toarray()
+            else:
+                product = square if product is None else product + square
     if dense_product:
         return _of_dense(np.asarray(product), error, orders, rng, "eigh" if short else "gram", notes)
     values, rounding, count, widest = component_eigenvalues(product)
@@ -182,6 +181,8 @@ def _sparse_cost(features: Features, index: np.ndarray | None, short: bool) -> t
         longest = max(longest, int(per_row.max()))
         squares += float((per_row**2).sum())
         per_column += np.bincount(rows.indices, minlength=features.width)
+    if (per_column.max() if short else longest) <= 1:  # nothing is shared: the product is diagonal
+        return longest if short else int(per_column.max()), float(min(n, features.width))
     return (longest, float((per_column**2).sum())) if short else (int(per_column.max()), squares)
 
 
@@ -205,6 +206,13 @@ def _dense_square(rows: Any) -> np.ndarray:
     return matrix
 
 
+def validated(matrix: np.ndarray, part: Pairwise, names: np.ndarray | None) -> tuple[np.ndarray, Matrix]:
+    """What a user's function gave, checked and mended like a user's matrix."""
+    given = Matrix(matrix, policy=part.policy, rounding=part.rounding, precision=part.precision, what="k")
+    checked = given.checked(names=names)
+    return checked.data, checked
+
+
 def collapse(
     similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -217,9 +225,16 @@ def collapse(
     group = np.array([first.setdefault(key, len(first)) for key in keys])
     if len(first) == len(places):
         return index, weights
-    share = np.full(len(places), 1 / len(places)) if weights is None else weights
-    _, position = np.unique(group, return_index=True)
-    return places[position], np.bincount(group, weights=share)
+    _, position, counts = np.unique(group, return_index=True, return_counts=True)
+    if weights is None:
+        return places[position], counts / len(places)
+    # Summed in pairs, not one after the other: a million small weights would lose four digits.
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(counts)
+    joint = np.array(
+        [weights[order[end - count : end]].sum() for end, count in zip(ends, counts, strict=True)]
+    )
+    return places[position], joint
 
 
 # ------------------------------------------------------------------------------------------------ from ρ to Spectrum
@@ -233,8 +248,8 @@ def _of_dense(
     method: str,
     notes: dict[str, Any],
     *,
-    trusted: bool = True,
-    tolerance: float = 0.0,
+    precision: np.dtype | None = None,
+    uniform: bool = True,
     project: bool = False,
     confidence: float = 1.0,
 ) -> Solution:
@@ -242,16 +257,37 @@ def _of_dense(
     level = "deterministic" if confidence == 1 else "probabilistic"
     size, q = len(matrix), orders[0]
     single = len(orders) == 1 and size >= dense.SHORTCUT_ABOVE and not project
+    # With a precision, the matrix is a user's, and may have negative eigenvalues within what that allows.
+    tolerance = 0.0 if precision is None else tolerance_of(precision, float(np.linalg.norm(matrix)))
     quick = math.isinf(q) or (2 <= q <= dense.SHORTCUT_POWER and q == int(q))
-    if single and quick and (trusted or dense.semidefinite(matrix, tolerance)):
+    if single and quick and (precision is None or dense.semidefinite(matrix, tolerance)):
         found = dense.largest(matrix, rng) if math.isinf(q) else dense.power_norm(matrix, int(q))
         if found is not None:
             norm, rounding = found
-            spectrum = MomentSpectrum(q, norm, 2 * error + rounding + tolerance, size, level, confidence)
-            return Solution(spectrum, "largest" if math.isinf(q) else "trace", notes)
+            # Negative eigenvalues within the tolerance touch neither the largest one nor, beyond rounding, the sum of
+            # squares; in higher traces they count a little.
+            extra = 0.0
+            if tolerance and 2 < q < math.inf:  # |Σ λ^q| over the negative ones ≤ tolerance^(q−2) Σ λ²
+                squares = float(np.linalg.norm(matrix)) ** 2
+                extra = 2 * tolerance ** (q - 2) * squares / (q * norm ** (q - 1))
+            spectrum = MomentSpectrum(q, norm, 2 * error + rounding + extra, size, level, confidence)
+            value, low, high = spectrum.score(q)
+            if high - low <= max(
+                SHORTCUT_WIDTH * value, 8 * error * value / norm
+            ):  # else eigenvalues are sharper
+                return Solution(spectrum, "largest" if math.isinf(q) else "trace", notes)
     values = dense.eigenvalues(matrix)
-    error += float(dense.eigen_error(size, abs(values[0])))
-    return clean(values, error, method, notes, tolerance=tolerance, project=project, confidence=confidence)
+    error += float(dense.eigen_error(size, max(abs(values[0]), abs(values[-1]))))
+    return clean(
+        values,
+        error,
+        method,
+        notes,
+        tolerance=tolerance,
+        uniform=uniform,
+        project=project,
+        confidence=confidence,
+    )
 
 
 def clean(
@@ -261,6 +297,7 @@ def clean(
     notes: dict[str, Any],
     *,
     tolerance: float = 0.0,
+    uniform: bool = True,
     project: bool = False,
     confidence: float = 1.0,
 ) -> Solution:
@@ -271,7 +308,7 @@ def clean(
         notes = {**notes, "removed_mass": mass}
         values, error = projected(values, error)  # type: ignore[assignment]
     elif values[-1] < -max(tolerance, error):
-        raise indefinite(float(values[-1]), mass, len(values))
+        raise indefinite(float(values[-1]), mass, len(values) if uniform else 0)
     elif mass > 0 and tolerance > 0:
         error += float(np.linalg.norm(negative))
     level = "deterministic" if confidence == 1 else "probabilistic"
@@ -288,9 +325,14 @@ def projected(values: np.ndarray, error: np.ndarray | float) -> tuple[np.ndarray
 
 
 def indefinite(lowest: float, mass: float, size: int) -> IndefiniteError:
-    """The error for a matrix with negative eigenvalues."""
+    """The error for a matrix with negative eigenvalues: n of K/n, or 0 if it was weighted otherwise."""
+    what = (
+        f"its lowest eigenvalue is {lowest * size:.4g}"
+        if size
+        else f"weighted, its lowest eigenvalue is {lowest:.4g}"
+    )
     return IndefiniteError(
-        f"the similarity matrix is not positive semidefinite: its lowest eigenvalue is {lowest * size:.4g} "
-        f"(expected ≥ 0), and its negative eigenvalues hold {mass:.4g} of a total of 1. Use a positive "
-        "semidefinite kernel, or pass project=True to drop them and have the removed mass recorded."
+        f"the similarity matrix is not positive semidefinite: {what} (expected ≥ 0), and its negative "
+        f"eigenvalues hold {mass:.4g} of a total of 1. Use a positive semidefinite kernel, or pass "
+        "project=True to drop them and have the removed mass recorded."
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +27,8 @@ FAILURE = 1e-6  # the probability with which the measured float32 bound may fail
 ROWS64 = 2048  # rows in a block of float64 products, at most
 ROWS32 = 8192  # rows in a block of float32 products, at most …
 PIECE = 128  # … prepared in float64 this many at a time, so that a piece stays in the cache
-BUFFER_BYTES = 32 << 20  # wide rows come in smaller blocks
+BUFFER_BYTES = 64 << 20  # of all threads together; wide rows come in smaller blocks
+MEMORY_BYTES = 64 << 20  # for the sums of the threads
 WIDE = (
     2048  # from here on BLAS is all the work, and one sum a thread would cost memory: BLAS keeps its threads
 )
@@ -65,9 +65,12 @@ def gram(
     roots = None if weights is None else np.sqrt(weights * n)  # about 1 each, so that float32 keeps its range
     single = precision == "float32"
     vectors = np.random.default_rng(rng).standard_normal((d, probes)) if single and probes else None
-    block = _block_rows(d, ROWS32 if single else ROWS64, 4 if single else 8)
-    with workers() if d < WIDE else nullcontext(1) as count:
-        count = max(1, min(count, n // block))
+    # One sum a thread: as many threads as fit a budget, and at least PIECE rows for each.
+    most = min(n // PIECE, MEMORY_BYTES // (16 * d * d + 1)) if d < WIDE else 1
+    with workers(most) as count:
+        block = _block_rows(
+            d, min(ROWS32 if single else ROWS64, -(-n // count)), (4 if single else 8) * count
+        )
         cuts = [n * i // count for i in range(count + 1)]
         sums = [np.zeros((d, d)) for _ in range(count)]
         images = [np.zeros((d, probes)) for _ in range(count)]
