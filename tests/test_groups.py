@@ -274,6 +274,10 @@ def test_labels_in_a_repr_are_on_one_line_and_plain_in_a_dict():
     assert "\n" not in repr(groups)
     assert "\x1b" not in repr(groups)
     json.dumps(groups.to_dict())
+    dates = vm.score_groups(
+        ["a", "b"], Match(), by=[pd.Timestamp("2026-01-02"), ("x", pd.Timestamp("2026-01-03"))]
+    )
+    assert "2026-01-02" in json.dumps(dates.to_dict())
     with pytest.raises(ValueError, match="read-only"):
         groups.at(0).spectrum.eigenvalues[0] = 7
 

@@ -11,7 +11,17 @@ from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_n
 from vendimeter._messages import brief, unknown
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["check_alignment", "column", "columns", "has_columns", "is_records", "labels", "matrix", "records"]
+__all__ = [
+    "check_alignment",
+    "column",
+    "columns",
+    "has_columns",
+    "is_records",
+    "labels",
+    "matrix",
+    "records",
+    "square_matrix",
+]
 
 
 def is_records(samples: Any) -> bool:
@@ -151,11 +161,16 @@ def records(table: Any) -> list[dict[Any, Any]]:
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 
-def matrix(table: Any) -> np.ndarray:
-    """A frame or Arrow table of similarities or distances as an array."""
+def square_matrix(table: Any) -> np.ndarray:
+    """A frame or Arrow table of similarities or distances as an array; its labels must be in one order."""
     if _is_pandas(table) and not table.columns.equals(table.index) and set(table.columns) == set(table.index):
         raise InputError(
-            "the index and the columns of the matrix hold the same labels in another order; expected one "
-            "order. Use frame.reindex(columns=frame.index)."
+            "the index and the columns of the matrix hold the same labels in another order; expected one order. Use "
+            "frame.reindex(columns=frame.index)."
         )
+    return matrix(table)
+
+
+def matrix(table: Any) -> np.ndarray:
+    """A frame or Arrow table of numbers as an array."""
     return np.column_stack([to_numpy(column(table, name)) for name in _names(table)])

@@ -9,6 +9,7 @@ import numpy as np
 
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy
 from vendimeter._messages import brief, digits, shape_of
+from vendimeter._tables import matrix
 from vendimeter.errors import InputError
 
 __all__ = ["Mass", "check_sum", "probabilities", "raw_weights"]
@@ -45,8 +46,10 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
     expected = (
         "numbers, one an item" if dimensions == 1 else "numbers, one an item or one row of them a group"
     )
-    if is_frame_column(given) or is_table(given):
+    if is_frame_column(given):
         given = to_numpy(given)
+    elif is_table(given):
+        given = matrix(given)
     try:
         array = np.asarray(given)
     except ValueError:

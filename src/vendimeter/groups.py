@@ -225,6 +225,7 @@ class GroupScores:
         for name in ("score", "low", "high"):
             columns[name] = [none_if_nan(value) for value in columns[name]]
         columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
+        columns["group"] = [_plain(label) for label in columns["group"]]
         names = list(columns)
         return {
             "kernel": self._kernel,
@@ -301,6 +302,13 @@ class GroupScores:
                 f"{what} has {len(names)} entries and there are {len(self)} groups; expected one a group."
             )
         return names
+
+
+def _plain(label: Any) -> Any:
+    """A label as JSON can write it: what is no text or number becomes text, and a tuple a list."""
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    return label if isinstance(label, str | int | float | None) else str(label)
 
 
 def _hashable(names: list[Any], what: str) -> list[Hashable]:

@@ -233,6 +233,10 @@ def test_zero_weights_need_no_row():
     weights = np.zeros(30)
     weights[:5] = 0.2
     assert vm.score(X, weights=weights) == pytest.approx(vm.score(X[:5]), rel=1e-12)
+    X[7] = 0.0  # an item of no weight is as good as absent, on either side
+    assert vm.score(X, weights=weights) == pytest.approx(vm.score(X[:5]), rel=1e-12)
+    assert vm.score(X[:, :6], weights=weights) == pytest.approx(vm.score(X[:5, :6]), rel=1e-12)
+    X[7] = 1.0
     K = Cosine().similarity(X).dense()
     assert vm.score(K, "precomputed", weights=weights) == pytest.approx(vm.score(X[:5]), rel=1e-12)
 

@@ -25,7 +25,7 @@ __all__ = ["FromDistances", "Precomputed"]
 def _square(samples: Any, what: str) -> Any:
     """A square matrix of real numbers, dense (not copied) or CSR."""
     refuse_masked(samples, f"the matrix of {what}")
-    matrix = _tables.matrix(samples) if is_table(samples) else samples
+    matrix = _tables.square_matrix(samples) if is_table(samples) else samples
     if not is_sparse(matrix):
         try:
             matrix = np.asarray(matrix)

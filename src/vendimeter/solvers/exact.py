@@ -44,6 +44,9 @@ def solve(
     """Carry out the plan. `weights` are probabilities, or None for uniform ones."""
     if isinstance(similarity, Matrix):
         similarity = similarity.checked(policy)
+    elif isinstance(similarity, Features) and weights is not None and not weights.all():
+        present = np.flatnonzero(weights)  # items of no weight are as good as absent, on every side
+        similarity, weights = similarity.take(present), weights[present]
     if plan.side == "columns":
         return _columns(similarity, weights, plan, orders, rng)  # type: ignore[arg-type]
     if plan.side == "sparse":
