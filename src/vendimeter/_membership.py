@@ -50,9 +50,7 @@ def read(by: Any, n: int, mass: Mass | None) -> Membership:
         raise InputError(
             f"{mass.name} has {len(mass.values)} entries and there are {n} items; expected one an item."
         )
-    labels, groups = _labelled(by, n)
-    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
-    items = np.array([item for group in groups for item in group], dtype=np.int64)
+    labels, starts, items = _from_array(by, n) if _is_plain_array(by) else _labelled(by, n)
     if mass is None:
         return Membership(labels, starts, items, None, np.diff(starts))
     if mass.name == "weights":
@@ -67,14 +65,34 @@ def _listed(by: Any, expected: str) -> list[Any]:
     return to_list(by)
 
 
-def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
+def _is_plain_array(by: Any) -> bool:
+    """Whether labels can be told apart by NumPy, without a look at each."""
+    return type(by) is np.ndarray and by.ndim == 1 and by.dtype.kind in "biuUS"
+
+
+def _from_array(by: np.ndarray, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
+    _check_length(by, n)
+    values, first, group = np.unique(by, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # of first appearance
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    items = np.argsort(rank[group], kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rank[group], minlength=len(order)))])
+    return values[order].tolist(), starts, items
+
+
+def _check_length(by: Any, n: int) -> None:
+    if len(by) != n:
+        raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")
+
+
+def _labelled(by: Any, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
     if getattr(by, "ndim", 1) > 1:
         raise InputError(
             f"by is {brief(by)}; expected one label an item. For one-hot labels pass by.argmax(axis=1)."
         )
     by = _listed(by, "one label an item, or one set of labels an item")
-    if len(by) != n:
-        raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")
+    _check_length(by, n)
     found: dict[Hashable, list[int]] = {}
     several = any(isinstance(label, list | set | frozenset) for label in by)
     for i, label in enumerate(by):
@@ -95,7 +113,9 @@ def _labelled(by: Any, n: int) -> tuple[list[Hashable], list[list[int]]]:
             raise InputError(
                 f"by[{i}] is {brief(label)}; expected a hashable label such as a text or a number."
             ) from None
-    return list(found), list(found.values())
+    groups = list(found.values())
+    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+    return list(found), starts, np.array([item for group in groups for item in group], dtype=np.int64)
 
 
 def _rows(by: Any, mass: Mass, n: int) -> Membership:

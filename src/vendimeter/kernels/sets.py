@@ -190,6 +190,9 @@ class Match(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Sparse features: an indicator of the value, or of the value of each attribute."""
+        plain = type(samples) is np.ndarray and samples.ndim == 1 and samples.dtype.kind in "biuUS"
+        if plain and len(samples) and not self.fraction:
+            return _coded(np.unique(samples, return_inverse=True)[1])
         if has_columns(samples):
             items: Sequence[Any] = list(zip(*columns(samples).values(), strict=True))
         else:
@@ -220,6 +223,14 @@ class Match(Kernel):
             for k in range(width)
         ]
         return combine(parts, [1 / width] * width)
+
+
+def _coded(codes: np.ndarray) -> Features:
+    """Indicators of whole numbers from 0 up."""
+    from scipy import sparse
+
+    n = len(codes)
+    return Features(sparse.csr_array((np.ones(n), codes, np.arange(n + 1)), shape=(n, int(codes.max()) + 1)))
 
 
 def _frozen(value: Any) -> Any:
