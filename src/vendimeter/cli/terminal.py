@@ -23,10 +23,15 @@ def table(result: Any) -> str:
 
 def _score(score: Any) -> str:
     name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
+    narrow = score.half_width <= 1e-6 * score
+    low, high = score.bounds
+    within = (
+        f"is within {score.half_width:.0e} of that" if narrow else f"lies between {low:.6g} and {high:.6g}"
+    )
     return (
         f"{name}: {score:.4f}\n"
-        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. "
-        f"The exact score lies between {score.bounds[0]:.10g} and {score.bounds[1]:.10g} ({score.level})."
+        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. The exact score {within} "
+        f"({score.level})."
     )
 
 
