@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,15 +137,25 @@ def _sparse_features(
     short = n <= features.width
     size = min(n, features.width)
 
-    def rows(part: slice) -> Any:
-        """Some of the rows, times the roots of their weights."""
-        share = np.full(part.stop - part.start, 1 / n) if weights is None else weights[part]
-        return _scaled(features.rows(part if index is None else index[part]), share)
-
     parts = [slice(start, min(start + SPARSE_ROWS, n)) for start in range(0, n, SPARSE_ROWS)]
-    terms, fill = _sparse_cost(features, index, short)
+    # All rows at once where all of them meet, or where they are few; else in blocks, without a copy of them all.
+    once = features.rows(slice(None) if index is None else index) if short or len(parts) == 1 else None
+
+    def rows(part: slice) -> Any:
+        if once is not None:
+            return once if part.stop - part.start == n else once[part]
+        return features.rows(part if index is None else index[part])
+
+    def scaled(part: slice) -> Any:
+        share = np.full(part.stop - part.start, 1 / n) if weights is None else weights[part]
+        return _scaled(rows(part), share)
+
+    if size <= 64:  # not worth counting how full the product will be
+        terms, fill = int(np.diff(rows(slice(0, n)).indptr).max()) if short else n, math.inf
+    else:
+        terms, fill = _sparse_cost(map(rows, parts), features.width, short)
     error = 2 * features.rounding + (terms + 8) * UNIT
-    dense_product = size <= 64 or fill > SPARSE_FILL * float(size) ** 2
+    dense_product = fill > SPARSE_FILL * float(size) ** 2
     if dense_product:
         check_size(size, "the product of the sparse features")
     elif fill > SPARSE_LIMIT:
@@ -154,11 +164,11 @@ def _sparse_features(
             f"{fill:.1e} entries, and the limit is {SPARSE_LIMIT:.0e}. Score a random subset, or use "
             "features that share fewer columns."
         )
-    if short:  # all rows meet all rows
-        whole = rows(slice(0, n))
+    if short:
+        whole = scaled(slice(0, n))
         product = _dense_square(whole) if dense_product else whole @ whole.T
-    else:  # the rows go by in blocks, without a copy of them all
-        squares = (part.T @ part for part in map(rows, parts))
+    else:
+        squares = (part.T @ part for part in map(scaled, parts))
         product = np.zeros((size, size)) if dense_product else None
         for square in squares:
             if dense_product:
@@ -172,20 +182,18 @@ def _sparse_features(
     return clean(values, error + rounding, "components", notes)
 
 
-def _sparse_cost(features: Features, index: np.ndarray | None, short: bool) -> tuple[int, float]:
+def _sparse_cost(parts: Iterable[Any], width: int, short: bool) -> tuple[int, float]:
     """The terms of the longest inner product, and a bound on the non-zero entries of the product."""
-    per_column = np.zeros(features.width)
-    longest, squares = 0, 0.0
-    n = features.n if index is None else len(index)
-    for start in range(0, n, SPARSE_ROWS):
-        part = slice(start, min(start + SPARSE_ROWS, n))
-        rows = features.rows(part if index is None else index[part])
+    per_column = np.zeros(width)
+    longest, squares, n = 0, 0.0, 0
+    for rows in parts:
         per_row = np.diff(rows.indptr).astype(np.float64)
         longest = max(longest, int(per_row.max()))
         squares += float((per_row**2).sum())
-        per_column += np.bincount(rows.indices, minlength=features.width)
+        per_column += np.bincount(rows.indices, minlength=width)
+        n += rows.shape[0]
     if (per_column.max() if short else longest) <= 1:  # nothing is shared: the product is diagonal
-        return longest if short else int(per_column.max()), float(min(n, features.width))
+        return longest if short else int(per_column.max()), float(min(n, width))
     return (longest, float((per_column**2).sum())) if short else (int(per_column.max()), squares)
 
 
