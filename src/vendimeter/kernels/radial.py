@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +15,7 @@ from vendimeter._options import as_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import not_finite
-from vendimeter.similarity import Pairwise, row_keys
+from vendimeter.similarity import Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
 __all__ = ["RBF", "Laplacian", "check_scale"]
@@ -78,6 +79,31 @@ class _Radial(Kernel):
     """What the RBF and the Laplacian kernel share: rows, a scale, and a function of the distance."""
 
     metric: ClassVar[Literal["euclidean", "cityblock"]]
+    parameter: ClassVar[str]  # the name of the scale
+
+    @abstractmethod
+    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
+        """Blocks of the kernel of `rows` times `unit`, at a scale in the same units."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, self.parameter, check_scale(self._scale, self.parameter))
+
+    @property
+    def _scale(self) -> Any:
+        return getattr(self, self.parameter)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the scale is a number."""
+        return self._scale != "median"
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """Blocks on demand; a median scale is fitted first, on all samples."""
+        rows = self._rows(samples)
+        if not self.fitted:
+            scale = _median_distance(rows, self.metric, rng)
+            return replace(self, **{self.parameter: scale}).similarity(rows)  # type: ignore[type-var]
+        return self._blocks(rows, *_scaled(rows, self._scale, self.parameter))
 
     def _rows(self, samples: Any) -> np.ndarray:
         rows = as_rows(samples, kernel=f"the {self.name} kernel", scalars=True, dense=True)
@@ -110,29 +136,17 @@ class RBF(_Radial):
     sigma: float | Literal["median"] = "median"
     name: ClassVar[str] = "rbf"
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
+    parameter: ClassVar[str] = "sigma"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", check_scale(self.sigma, "sigma"))
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the sigma is a number."""
-        return self.sigma != "median"
-
-    def build(self, samples: Any, rng: int) -> Pairwise:
-        """Blocks: by differences for narrow rows, by matrix products of centred rows for wide ones."""
-        if self.sigma == "median":
-            fitted = replace(self, sigma=_median_distance(self._rows(samples), self.metric, rng))
-            return fitted.similarity(samples)  # type: ignore[return-value]
-        rows = self._rows(samples)
-        unit, sigma = _scaled(rows, float(self.sigma), "sigma")
+    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
+        # By differences for narrow rows, by matrix products of centred rows for wide ones.
         width = rows.shape[1]
         if width <= DIRECT_WIDTH:
             from scipy.spatial.distance import cdist
 
             def direct(i: np.ndarray, j: np.ndarray) -> np.ndarray:
                 squares = cdist(_double(rows[i], unit), _double(rows[j], unit), "sqeuclidean")
-                return np.exp(squares / (-2 * sigma**2), out=squares)
+                return np.exp(squares / (-2 * scale**2), out=squares)
 
             # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
             return Pairwise(
@@ -154,9 +168,9 @@ class RBF(_Radial):
             squares += np.einsum("ij,ij->i", b, b)
             np.maximum(squares, 0, out=squares)
             squares[np.equal.outer(i, j)] = 0.0
-            return np.exp(squares / (-2 * sigma**2), out=squares)
+            return np.exp(squares / (-2 * scale**2), out=squares)
 
-        rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * sigma**2) + 4 * UNIT
+        rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * scale**2) + 4 * UNIT
         return Pairwise(
             len(rows), product, rounding=min(rounding, 1.0), keys=lambda index: row_keys(rows[index])
         )
@@ -181,24 +195,10 @@ class Laplacian(_Radial):
     scale: float | Literal["median"] = "median"
     name: ClassVar[str] = "laplacian"
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "cityblock"
+    parameter: ClassVar[str] = "scale"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_scale(self.scale, "scale"))
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the scale is a number."""
-        return self.scale != "median"
-
-    def build(self, samples: Any, rng: int) -> Pairwise:
-        """Blocks of exponentials of L1 distances."""
-        if self.scale == "median":
-            fitted = replace(self, scale=_median_distance(self._rows(samples), self.metric, rng))
-            return fitted.similarity(samples)  # type: ignore[return-value]
+    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
         from scipy.spatial.distance import cdist
-
-        rows = self._rows(samples)
-        unit, scale = _scaled(rows, float(self.scale), "scale")
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
             distances = cdist(_double(rows[i], unit), _double(rows[j], unit), "cityblock")
