@@ -33,6 +33,7 @@ experiments: .venv/.ready
 	@echo "Setting up .venv (once) …"
 	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(INSTALL) torch==2.13.0
 	@$(INSTALL) --editable '.[dev]'
 	@touch $@ .venv/.demo
 

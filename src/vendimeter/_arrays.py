@@ -1,7 +1,7 @@
-"""The only file that knows array libraries: what the user passed → items, or rows of numbers.
+"""What the user passed → items, or rows of numbers: arrays of any library, SciPy sparse, columns of frame libraries.
 
-Today that is NumPy and SciPy sparse, and columns of frame libraries. Libraries are looked up in `sys.modules`, never
-imported to find out what an object is: who has a sparse array or a frame has imported its library already.
+Arrays on a device stay there (see `_devices`). Libraries are looked up in `sys.modules`, never imported to find out
+what an object is: who has a sparse array or a frame has imported its library already.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter import _devices
+from vendimeter._devices import is_foreign, is_real, local
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import EmptyError, InputError
 
@@ -106,6 +108,9 @@ def to_list(column: Any) -> list[Any]:
         for name in ("to_pylist", "to_list", "tolist"):
             if hasattr(column, name):
                 return getattr(column, name)()
+    column = local(column)
+    if is_foreign(column):
+        column = _devices.to_host(column)
     if isinstance(column, np.ndarray):
         return column.astype(str).tolist() if column.dtype.kind in "mM" else column.tolist()
     return [value.item() if isinstance(value, np.generic) else value for value in column]
@@ -113,7 +118,7 @@ def to_list(column: Any) -> list[Any]:
 
 def length(samples: Any) -> int:
     """How many items there are."""
-    if is_sparse(samples) or isinstance(samples, np.ndarray):
+    if is_sparse(samples) or isinstance(samples, np.ndarray) or is_foreign(samples):
         if len(samples.shape) == 0:
             raise InputError(f"samples is the single value {brief(samples)}; expected a collection of items.")
         return int(samples.shape[0])
@@ -140,13 +145,15 @@ def take(samples: Any, index: np.ndarray | slice) -> Any:
     """The items at these positions, in the kind of container they came in."""
     if isinstance(samples, np.ndarray) or is_sparse(samples):
         return samples[index]
+    if is_foreign(samples):
+        return _devices.select(samples, index)
     positions = range(*index.indices(len(samples))) if isinstance(index, slice) else index
     return [samples[int(i)] for i in positions]
 
 
-def blocks(count: int, width: int, itemsize: int = 8) -> list[slice]:
-    """Slices that cut `count` rows into blocks of about BLOCK_BYTES."""
-    step = max(1, min(count, BLOCK_BYTES // max(1, width * itemsize)))
+def blocks(count: int, width: int, itemsize: int = 8, most: int = BLOCK_BYTES) -> list[slice]:
+    """Slices that cut `count` rows into blocks of about BLOCK_BYTES, or of `most`."""
+    step = max(1, min(count, most // max(1, width * itemsize)))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
@@ -155,8 +162,7 @@ def blocks(count: int, width: int, itemsize: int = 8) -> list[slice]:
 
 def as_list(samples: Any, *, kernel: str) -> Any:
     """Items of any type as an array, a list or CSR rows: something that can be indexed by position."""
-    if is_frame_column(samples):
-        samples = to_numpy(samples)
+    samples = to_numpy(samples) if is_frame_column(samples) else local(samples)
     refuse_masked(samples, "samples")
     if isinstance(samples, str | bytes):
         raise InputError(
@@ -171,6 +177,8 @@ def as_list(samples: Any, *, kernel: str) -> Any:
         raise _unnamed_column(kernel)
     if length(samples) == 0:
         raise EmptyError(EMPTY)
+    if is_foreign(samples):
+        return samples
     if isinstance(samples, np.matrix) or (
         hasattr(samples, "__array__") and not isinstance(samples, np.ndarray)
     ):
@@ -186,7 +194,7 @@ def _unnamed_column(kernel: str) -> InputError:
 
 
 def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = False) -> Any:
-    """Vectors, one a row: a 2-D NumPy array (not copied) or a SciPy CSR array.
+    """Vectors, one a row: a 2-D array (not copied; of another library where it lies on a device) or a SciPy CSR array.
 
     Parameters
     ----------
@@ -206,12 +214,13 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
         return _sparse_rows(items, kernel, dense)
     if is_text(items):
         raise _strings(kernel)
-    rows = items if isinstance(items, np.ndarray) and items.dtype != object else _stack(items, kernel)
-    if rows.dtype.kind not in "buif":
-        raise InputError(
-            f"samples has dtype {rows.dtype}; {kernel} expected real numbers."
-            + (" Split complex numbers into real and imaginary columns." if rows.dtype.kind == "c" else "")
+    plain = is_foreign(items) or (isinstance(items, np.ndarray) and items.dtype != object)
+    rows = items if plain else _stack(items, kernel)
+    if not is_real(rows):
+        split = (
+            " Split complex numbers into real and imaginary columns." if "complex" in str(rows.dtype) else ""
         )
+        raise InputError(f"samples has dtype {rows.dtype}; {kernel} expected real numbers.{split}")
     if rows.ndim == 1 and scalars:
         rows = rows[:, None]
     if rows.ndim != 2:
@@ -236,8 +245,13 @@ def _strings(kernel: str) -> InputError:
     )
 
 
-def _stack(items: Any, kernel: str) -> np.ndarray:
+def _stack(items: Any, kernel: str) -> Any:
     """A list of numbers or vectors as an array, or an error that names the odd one out."""
+    if isinstance(items, list | tuple) and any(is_foreign(item) for item in items):
+        items = [local(item) for item in items]
+        if all(is_foreign(item) for item in items) and len({tuple(item.shape) for item in items}) == 1:
+            return _devices.namespace(items[0]).stack(items)
+        items = [_devices.to_host(item) if is_foreign(item) else item for item in items]
     try:
         rows = np.asarray(items)
         if rows.dtype != object:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse
+from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter._devices import DEVICE_BYTES, diagonal, double, move, namespace, transposed
 from vendimeter._messages import brief, digits
 from vendimeter.errors import AsymmetryError, DiagonalError, InputError, MatrixError
 from vendimeter.spectrum import UNIT
@@ -75,33 +76,39 @@ def check(
 
 
 def _check_dense(
-    data: np.ndarray, policy: Policy, what: str, tolerance: float, names: np.ndarray | None
-) -> tuple[np.ndarray, float]:
-    n = len(data)
+    data: Any, policy: Policy, what: str, tolerance: float, names: np.ndarray | None
+) -> tuple[Any, float]:
+    n, xp = int(data.shape[0]), namespace(data)
     names = np.arange(n) if names is None else names
-    for rows in blocks(n, n):
-        bad = ~np.isfinite(data[rows])
-        if bad.any():
-            i, j = np.argwhere(bad)[0]
-            raise _not_finite(data[i + rows.start, j], names[i + rows.start], names[j], what)
-    diagonal = np.array(np.diagonal(data), dtype=np.float64)
-    slack = _check_diagonal(diagonal, what, policy, tolerance, names)
+    parts = blocks(n, n, most=BLOCK_BYTES if isinstance(data, np.ndarray) else DEVICE_BYTES)
+    if xp.isdtype(data.dtype, "real floating"):
+        for rows in parts:
+            finite = xp.isfinite(data[rows, :])
+            if not bool(xp.all(finite)):
+                i, j = (int(k[0]) for k in xp.nonzero(~finite))
+                raise _not_finite(float(data[i + rows.start, j]), names[i + rows.start], names[j], what)
+    own = diagonal(data)
+    slack = _check_diagonal(own, what, policy, tolerance, names)
     if policy.normalize:
-        scale = 1 / np.sqrt(diagonal)
-        data = np.multiply(data, scale[:, None], dtype=np.float64)
+        scale = move(1 / np.sqrt(own), data)
+        data = double(data)
+        data *= scale[:, None]
         data *= scale
         slack += 4 * UNIT
     worst, place = 0.0, (0, 0)
-    for rows in blocks(n, n):
-        gap = np.abs(np.subtract(data[rows], data[:, rows].T, dtype=np.float64))
-        at = int(gap.argmax())
-        if gap.flat[at] > worst:
+    for rows in parts:
+        gap = double(data[rows, :])
+        gap -= transposed(double(data[:, rows]))
+        gap = xp.reshape(xp.abs(gap), (-1,))
+        at = int(xp.argmax(gap))
+        if float(gap[at]) > worst:
             i, j = divmod(at, n)
-            worst, place = float(gap.flat[at]), (i + rows.start, j)
+            worst, place = float(gap[at]), (i + rows.start, j)
     if worst > 0:
         if worst > tolerance and not policy.symmetrize:
             raise _asymmetry(data, place, names, what)
-        data = np.add(data, data.T, dtype=np.float64)
+        data = double(data)
+        data = data + transposed(data)
         data *= 0.5
         slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
     return data, slack

@@ -10,6 +10,7 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
+from vendimeter._devices import concat, is_foreign, local, to_host
 from vendimeter._messages import brief, shape_of
 from vendimeter._weights import Mass, check_sum
 from vendimeter.errors import EmptyError, InputError
@@ -50,6 +51,8 @@ def read(by: Any, n: int, mass: Mass | None) -> Membership:
         raise InputError(
             f"{mass.name} has {len(mass.values)} entries and there are {n} items; expected one an item."
         )
+    if is_foreign(by):
+        by = to_host(local(by))
     labels, starts, items = _from_array(by, n) if _is_plain_array(by) else _labelled(by, n)
     if mass is None:
         return Membership(labels, starts, items, None, np.diff(starts))
@@ -169,7 +172,9 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
     if not parts:
         raise EmptyError("there are no groups; expected at least one.")
     for label, part in zip(labels, parts, strict=True):
-        if isinstance(part, str | bytes) or not (hasattr(part, "__len__") or is_sparse(part)):
+        if isinstance(part, str | bytes) or not (
+            hasattr(part, "__len__") or is_sparse(part) or is_foreign(part)
+        ):
             raise InputError(
                 f"group {brief(label)} is {brief(part)}; expected a collection of items. To group the items "
                 "of one collection pass by=labels."
@@ -193,6 +198,10 @@ def _is_table_like(part: Any) -> bool:
 def _concatenate(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
+    parts = [local(part) for part in parts]
+    if all(is_foreign(part) for part in parts):
+        _one_shape({tuple(part.shape[1:]) for part in parts})
+        return concat(parts)
     if any(is_sparse(part) for part in parts):
         from scipy import sparse
 

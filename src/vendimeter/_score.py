@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from vendimeter._arrays import csr, is_sparse, is_table, refuse_set
+from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief
 from vendimeter._options import as_number, check_rng
@@ -139,9 +140,12 @@ def score(
         check_alignment(
             samples, weights if counts is None else counts, "weights" if counts is None else "counts"
         )
-    similarity = similarity_of(samples, kernel, rng)
-    p, n = probabilities(weights, counts, similarity.n)
-    plan, solution = run(similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng)
+    with wide_mode(precision):
+        similarity = similarity_of(samples, kernel, rng)
+        p, n = probabilities(weights, counts, similarity.n)
+        plan, solution = run(
+            similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng
+        )
     scores = [_score(solution, plan, policy, order, n, similarity.kernel) for order in orders]
     return Profile(scores) if several else scores[0]
 
@@ -180,20 +184,25 @@ def refuse_matrix(samples: Any) -> None:
     rows = _square(samples)
     if rows is None:
         return
-    diagonal = rows.diagonal()
-    if not (np.allclose(diagonal, 1, rtol=0, atol=1e-6) or np.abs(diagonal).max() <= 1e-6 * rows.max()):
+    sparse, xp = is_sparse(rows), None if is_sparse(rows) else namespace(rows)
+    own = rows.diagonal() if sparse else diagonal(rows)
+    highest = float(rows.max() if sparse else xp.max(rows))  # type: ignore[union-attr]
+    like_one, like_zero = np.allclose(own, 1, rtol=0, atol=1e-6), np.abs(own).max() <= 1e-6 * highest
+    if not (like_one or like_zero):
         return
-    difference = rows.astype(np.float64) - rows.astype(np.float64).T
-    if not abs(difference).max() <= 1e-6:
+    wide = rows.astype(np.float64) if sparse else double(rows)
+    gap = abs(wide - (wide.T if sparse else transposed(wide)))
+    if not float(gap.max() if sparse else xp.max(gap)) <= 1e-6:  # type: ignore[union-attr]
         return
+    lowest = float(rows.min() if sparse else xp.min(rows))  # type: ignore[union-attr]
     size = f"{rows.shape[0]}×{rows.shape[1]}"
-    if diagonal[0] > 0.5:
+    if like_one:
         raise InputError(
             f"samples is a symmetric {size} array with a diagonal of 1, which looks like a similarity "
             "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
             "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
         )
-    if rows.min() > -1e-6 and rows.max() > 0:
+    if lowest > -1e-6 and highest > 0:
         raise InputError(
             f"samples is a symmetric {size} array with a diagonal of 0, which looks like distances; the "
             "default kernel expected embeddings. Pass kernel=vendimeter.kernels.FromDistances(), or "
@@ -205,6 +214,8 @@ def _square(samples: Any) -> Any:
     """The samples as a square array of numbers, if they are one; the first item of a list tells at once."""
     if is_sparse(samples):
         rows = csr(samples)
+    elif is_foreign(samples):
+        rows = local(samples)
     elif isinstance(samples, np.ndarray) or is_table(samples):
         rows = np.asarray(samples)
     elif isinstance(samples, list | tuple) and samples and isinstance(samples[0], list | tuple | np.ndarray):
@@ -215,7 +226,7 @@ def _square(samples: Any) -> Any:
     else:
         return None
     square = len(rows.shape) == 2 and rows.shape[0] == rows.shape[1] > 1
-    return rows if square and rows.dtype.kind in "buif" else None
+    return rows if square and is_real(rows) else None
 
 
 def run(

@@ -10,9 +10,10 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import is_sparse, is_table, length, refuse_set
+from vendimeter._devices import is_foreign, local, namespace, wide_mode
 from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
-from vendimeter._messages import brief, in_group, unknown
+from vendimeter._messages import brief, in_group, shape_of, unknown
 from vendimeter._options import check_rng
 from vendimeter._score import mended, refuse_matrix, run, similarity_of
 from vendimeter._weights import raw_weights
@@ -82,6 +83,13 @@ def score_groups(
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
     request = _Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
+    with wide_mode(precision):
+        return _score_groups(samples, kernel, by, weights, counts, request).result(several)
+
+
+def _score_groups(
+    samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: _Request
+) -> Columns:
     mass = raw_weights(weights, counts, dimensions=2)
     if by is None and (mass is None or mass.values.ndim == 1):
         if mass is not None:
@@ -89,7 +97,7 @@ def score_groups(
                 f"{mass.name} go with one collection; expected by=labels with them, one number an item. For "
                 "groups given one by one, join them into one collection first."
             )
-        return _separate(samples, kernel, request).result(several)
+        return _separate(samples, kernel, request)
     if _tables.has_columns(samples):
         by = _tables.labels(samples, by)
     refuse_set(samples, "labels")
@@ -102,10 +110,10 @@ def score_groups(
         by = given.index  # the rows of a pandas frame have names
     similarity = similarity_of(samples, kernel, request.rng)
     groups = read(by, similarity.n, mass)
-    found = Columns(groups.labels, orders, repr(similarity.kernel))
+    found = Columns(groups.labels, request.orders, repr(similarity.kernel))
     found.notes |= mended(request.policy)
     _solve(found, np.arange(len(groups.labels)), similarity, groups, request)
-    return found.result(several)
+    return found
 
 
 @dataclass(frozen=True)
@@ -121,8 +129,10 @@ class _Request:
 def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
     """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
     kernel: Kernel = as_kernel(asked)
-    one = is_table(groups) or is_sparse(groups) or not isinstance(groups, Mapping | list | tuple | np.ndarray)
-    if one or (isinstance(groups, np.ndarray) and groups.ndim < 3):
+    stack: Any = local(groups)
+    axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
+    several = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
+    if not several or is_table(groups) or is_sparse(groups):
         raise InputError(
             f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
             "label → samples, a list of groups, or an array of groups × items × columns."
@@ -132,6 +142,11 @@ def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
             "samples is a list of records and by is missing; expected by=labels or the name of a column. "
             "For groups pass a mapping label → samples, or a list of groups."
         )
+    if axes == 3 and kernel.fitted and not isinstance(kernel, Precomputed | FromDistances):
+        if isinstance(asked, str) and asked == "cosine" and stack.shape[0]:
+            with in_group(0):
+                refuse_matrix(stack[0, ...])
+        return _stacked(stack, kernel, request)
     labels, parts = split(groups)
     if isinstance(asked, str) and asked == "cosine":
         for label, part in zip(labels, parts, strict=True):
@@ -153,6 +168,32 @@ def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
         _together(found, together, parts, kernel, request)
     elif not found.sizes.any():
         raise EmptyError("every group is empty; expected at least one item.")
+    return found
+
+
+def _stacked(groups: Any, kernel: Kernel, request: _Request) -> Columns:
+    """An array of groups × items × columns: one collection of all items, without a copy where it lies in order."""
+    count, size, width = groups.shape
+    if not count or not size:
+        raise EmptyError(f"samples has shape {shape_of(groups.shape)}; expected at least one group and item.")
+    found = Columns(range(count), request.orders, repr(kernel))
+    rows = namespace(groups).reshape(groups, (count * size, width))
+    starts = np.arange(count + 1) * size
+    similarity = kernel.similarity(rows, rng=request.rng)
+    found.kernel = repr(similarity.kernel)
+    try:
+        _solve(
+            found,
+            np.arange(count),
+            similarity,
+            Membership(found.labels, starts, np.arange(count * size), None, np.full(count, size)),
+            request,
+        )
+    except InputError:
+        # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
+        for g in range(count):
+            _by_itself(found, g, groups[g, ...], kernel, request)
+        raise
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy
+from vendimeter._devices import is_foreign, local, to_host
 from vendimeter._messages import brief, digits, shape_of
 from vendimeter._tables import matrix
 from vendimeter.errors import InputError
@@ -50,6 +51,8 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
         given = to_numpy(given)
     elif is_table(given):
         given = matrix(given)
+    elif is_foreign(given):
+        given = to_host(local(given))
     try:
         array = np.asarray(given)
     except ValueError:

@@ -20,6 +20,16 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    as_like,
+    concat,
+    double,
+    is_foreign,
+    numpy_dtype,
+    select,
+    transposed,
+)
 from vendimeter._matrix_checks import Policy, check
 from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError
@@ -44,11 +54,12 @@ class Similarity(ABC):
     trusted: bool = True
     policy: Policy = Policy()
     kernel: Any = None  # the kernel it came from, with every parameter fitted
+    like: Any = None  # an array on the device where blocks are computed; None for the host
     precision: np.dtype = np.dtype(np.float64)  # the coarsest dtype that entries came in
 
     @abstractmethod
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
-        """The similarities of some items with some others, dense, float64."""
+    def block(self, rows: Index, cols: Index) -> Any:
+        """The similarities of some items with some others, dense, float64, where `like` is."""
 
     @property
     def entry_error(self) -> float:
@@ -68,9 +79,12 @@ class Similarity(ABC):
     def take(self, index: np.ndarray) -> Similarity:
         """The similarities among the items at these positions."""
 
-    def dense(self, index: np.ndarray | None = None) -> np.ndarray:
+    def dense(self, index: np.ndarray | None = None) -> Any:
         """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
         places = np.arange(self.n) if index is None else index
+        if self.like is not None:  # in strips of rows, because not all libraries can write into an array
+            strips = blocks(len(places), max(len(places), getattr(self, "width", 1)), most=DEVICE_BYTES)
+            return concat([as_like(self.block(places[strip], places), self.like) for strip in strips])
         matrix = np.empty((len(places), len(places)))
         parts = _parts(len(places), self._step)
         for i, rows in enumerate(parts):
@@ -92,8 +106,8 @@ class Features(Similarity):
 
     Parameters
     ----------
-    data : ndarray or csr_array, shape (n, d)
-        The rows as the user has them, of any real dtype.
+    data : array or csr_array, shape (n, d)
+        The rows as the user has them, of any real dtype; those of another library than NumPy stay on their device.
     prepare : callable, optional
         Turns a float64 block of rows (and their positions, for messages) into feature rows of norm 1. It may work in
         place. Without it the rows are features already.
@@ -127,13 +141,14 @@ class Features(Similarity):
         self.n = int(data.shape[0])
         self.width = int(data.shape[1]) if width is None else width
         self.sparse = is_sparse(data)
+        self.like = data if is_foreign(data) else None
         self.rounding = rounding
         self._prepare = prepare
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the user's rows."""
-        return self.data.dtype
+        """The dtype of the user's rows, in NumPy's terms."""
+        return numpy_dtype(self.data)
 
     @property
     def entry_error(self) -> float:
@@ -151,7 +166,7 @@ class Features(Similarity):
         `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
         than the arithmetic on it.
         """
-        block = self.data[index]
+        block = select(self.data, index) if self.like is not None else self.data[index]
         if self.sparse:
             block = block.astype(np.float64)
         elif out is not None and out.shape[1] == self.data.shape[1]:
@@ -159,21 +174,23 @@ class Features(Similarity):
             buffer[...] = block
             block = buffer
         else:
-            block = np.array(block, dtype=np.float64, order="C")
+            block = double(block)
         return block if self._prepare is None else self._prepare(block, _positions(index, self.n))
 
     def take(self, index: np.ndarray) -> Features:
         """The features of the items at these positions."""
         return _Taken(self, index)
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Any:
         """Similarities as inner products of feature rows."""
         left = self.rows(rows)
-        product = left @ (left if cols is rows else self.rows(cols)).T
-        return product.toarray() if self.sparse else product
+        right = left if cols is rows else self.rows(cols)
+        return (left @ right.T).toarray() if self.sparse else left @ transposed(right)
 
     def keys(self, index: Index) -> list[Hashable] | None:
-        """What tells the items apart."""
+        """What tells the items apart; nothing does on a device, where looking at every byte would cost a transfer."""
+        if self.like is not None:
+            return None
         places = _positions(index, self.n)
         if self._keys is not None:
             return self._keys(places)
@@ -201,7 +218,7 @@ class _Taken(Features):
     def __init__(self, whole: Features, index: np.ndarray):
         self._whole, self._index = whole, index
         self.n, self.width, self.sparse = len(index), whole.width, whole.sparse
-        self.rounding, self.kernel = whole.rounding, whole.kernel
+        self.rounding, self.kernel, self.like = whole.rounding, whole.kernel, whole.like
 
     @property
     def dtype(self) -> np.dtype:
@@ -219,8 +236,8 @@ class Matrix(Similarity):
 
     Parameters
     ----------
-    data : ndarray or sparse array, shape (n, n)
-        The similarities.
+    data : array or sparse array, shape (n, n)
+        The similarities, on the host or on a device.
     policy : Policy
         What to mend; without it a matrix that is not a similarity matrix is an error.
     trusted : bool
@@ -244,22 +261,35 @@ class Matrix(Similarity):
         self.data = data
         self.n = int(data.shape[0])
         self.sparse = is_sparse(data)
+        self.like = data if is_foreign(data) else None
         self.policy = policy or Policy()
         self.trusted = trusted
         self.rounding = rounding
         self.what = what
-        self.precision = data.dtype if precision is None else precision
+        self.precision = numpy_dtype(data) if precision is None else precision
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Any:
         """A dense block of the matrix."""
         if self.sparse:
             return self.data[rows][:, cols].toarray().astype(np.float64)
+        if self.like is not None:
+            return double(self._part(rows, cols))
         return self.data[np.ix_(_positions(rows, self.n), _positions(cols, self.n))].astype(np.float64)
 
     def take(self, index: np.ndarray) -> Matrix:
         """The matrix of the items at these positions."""
-        data = self.data[index][:, index] if self.sparse else self.data[np.ix_(index, index)]
+        data = self.data[np.ix_(index, index)] if self._plain else self._part(index, index)
         return self._like(data)
+
+    @property
+    def _plain(self) -> bool:
+        return not self.sparse and self.like is None
+
+    def _part(self, rows: Index, cols: Index) -> Any:
+        """Some rows and columns of a sparse matrix, or of one on a device."""
+        if self.sparse:
+            return self.data[rows][:, cols]
+        return transposed(select(transposed(select(self.data, rows)), cols))
 
     def _like(self, data: Any, *, policy: Policy | None = None, slack: float = 0.0) -> Matrix:
         """Another matrix that came of this one, with the precision of the user's own dtype."""
@@ -274,12 +304,10 @@ class Matrix(Similarity):
         other.kernel = self.kernel
         return other
 
-    def dense(self, index: np.ndarray | None = None) -> np.ndarray:
+    def dense(self, index: np.ndarray | None = None) -> Any:
         """A float64 copy of the whole, both triangles as they are."""
-        part = self.data if index is None else self.data[index][:, index]
-        return (
-            part.toarray().astype(np.float64) if self.sparse else np.array(part, dtype=np.float64, order="C")
-        )
+        part = self.data if index is None else self.take(index).data
+        return part.toarray().astype(np.float64) if self.sparse else double(part)
 
     def checked(self, policy: Policy | None = None, names: np.ndarray | None = None) -> Matrix:
         """The matrix, checked and mended as the policy allows; its rounding then covers what was tolerated."""
@@ -304,12 +332,14 @@ class Pairwise(Similarity):
     triangle : callable, optional
         positions → the square block among them, only its upper triangle (with the diagonal) filled in; for
         functions so slow that the other half should be mirrored.
+    like : array, optional
+        An array on the device on which `function` computes its blocks.
     """
 
     def __init__(
         self,
         n: int,
-        function: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        function: Callable[[np.ndarray, np.ndarray], Any],
         *,
         rounding: float = 0.0,
         trusted: bool = True,
@@ -317,8 +347,10 @@ class Pairwise(Similarity):
         precision: np.dtype | None = None,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
         triangle: Callable[[np.ndarray], np.ndarray] | None = None,
+        like: Any = None,
     ):
         self.n = n
+        self.like = like
         self._function = function
         self._keys = keys
         self._triangle = triangle
@@ -327,7 +359,7 @@ class Pairwise(Similarity):
         self.policy = policy or Policy()
         self.precision = np.dtype(np.float64) if precision is None else precision
 
-    def block(self, rows: Index, cols: Index) -> np.ndarray:
+    def block(self, rows: Index, cols: Index) -> Any:
         """Compute a block."""
         return self._function(_positions(rows, self.n), _positions(cols, self.n))
 
@@ -343,13 +375,14 @@ class Pairwise(Similarity):
             precision=self.precision,
             keys=lambda places: self.keys(index[places]),
             triangle=None if triangle is None else lambda places: triangle(index[places]),
+            like=self.like,
         )
         part.kernel = self.kernel
         return part
 
-    def dense(self, index: np.ndarray | None = None) -> np.ndarray:
+    def dense(self, index: np.ndarray | None = None) -> Any:
         """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
-        if self.trusted:
+        if self.trusted or self.like is not None:
             return super().dense(index)
         places = np.arange(self.n) if index is None else index
         matrix = np.empty((len(places), len(places)))
@@ -377,8 +410,8 @@ class Pairwise(Similarity):
             a, b = np.unravel_index(gap.argmax(), gap.shape)
             i, j = places[rows[a]], places[cols[b]]
             raise AsymmetryError(
-                f"the function is not symmetric: it gives {digits(again[a, b])} for items {i} and {j}, and "
-                f"{digits(mirrored[a, b])} for items {j} and {i}. Expected one value; mend the function, or "
+                f"the function is not symmetric: it gives {digits(float(again[a, b]))} for items {i} and {j}, and "
+                f"{digits(float(mirrored[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
                 "pass symmetrize=True to average the two."
             )
 

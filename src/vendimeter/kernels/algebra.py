@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from vendimeter._arrays import is_sparse
+from vendimeter._devices import as_like, concat, namespace
 from vendimeter._matrix_checks import Policy
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
@@ -42,10 +45,13 @@ def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Simil
             )
         if all(not part.sparse or part.width <= PRODUCT_WIDTH for part in features):
             return _Stacked(features, [float(scale) for scale in scales])
-    mended = [_mended(part) for part in parts]
+    mended, like = [_mended(part) for part in parts], _joint_like(parts)
 
-    def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        return sum(c * part.block(rows, cols) for c, part in zip(coefficients, mended, strict=True))  # type: ignore[return-value]
+    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
+        terms = zip(coefficients, mended, strict=True)
+        return functools.reduce(
+            operator.add, (c * as_like(part.block(rows, cols), like) for c, part in terms)
+        )
 
     error = sum(c * part.entry_error for c, part in zip(coefficients, mended, strict=True))
     return _joined(mended, block, error + len(parts) * 2 * UNIT)
@@ -73,10 +79,11 @@ def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
         if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
             return _Multiplied(left, right)
     left, right = _mended(left), _mended(right)
+    like = _joint_like([left, right])
 
-    def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        one = left.block(rows, cols)
-        return one * one if left is right else one * right.block(rows, cols)
+    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
+        one = as_like(left.block(rows, cols), like)
+        return one * one if left is right else one * as_like(right.block(rows, cols), like)
 
     return _joined([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
 
@@ -105,6 +112,11 @@ def _multiply_sparse(left: Features, right: Features) -> Features | None:
     return Features(data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_joint_keys([left, right]))
 
 
+def _joint_like(parts: Sequence[Similarity]) -> Any:
+    """Where the parts meet: on the device of the first that is on one."""
+    return next((part.like for part in parts if part.like is not None), None)
+
+
 def _mended(part: Similarity) -> Similarity:
     """A part that is a user's matrix, checked and mended by itself: the whole cannot do it afterwards."""
     return part.checked() if isinstance(part, Matrix) else part
@@ -121,7 +133,7 @@ def _joint_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] |
 
 
 def _joined(
-    parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], np.ndarray], error: float
+    parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], Any], error: float
 ) -> Pairwise:
     policy = Policy(
         symmetrize=any(part.policy.symmetrize for part in parts),
@@ -136,6 +148,7 @@ def _joined(
         policy=policy,
         keys=_joint_keys(parts),
         precision=min((part.precision for part in parts), key=lambda dtype: dtype.itemsize),
+        like=_joint_like(parts),
     )
 
 
@@ -143,7 +156,7 @@ class _Stacked(Features):
     """Dense features side by side, each scaled: the features of a weighted sum of kernels."""
 
     def __init__(self, parts: Sequence[Features], scales: Sequence[float]):
-        self._parts, self._scales = parts, scales
+        self._parts, self._scales, self.like = parts, scales, _joint_like(parts)
         self.n, self.width, self.sparse = parts[0].n, sum(part.width for part in parts), False
         self.rounding = max(part.rounding for part in parts) + 2 * UNIT
         self._keys = _joint_keys(parts)
@@ -152,17 +165,16 @@ class _Stacked(Features):
     def dtype(self) -> np.dtype:
         return np.result_type(*(part.dtype for part in self._parts))
 
-    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
-        return np.hstack(
-            [scale * _full(part.rows(index)) for part, scale in zip(self._parts, self._scales, strict=True)]
-        )
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        scaled = zip(self._parts, self._scales, strict=True)
+        return concat([scale * as_like(_full(part.rows(index)), self.like) for part, scale in scaled], axis=1)
 
 
 class _Multiplied(Features):
     """All products of two features' columns: the features of a product of kernels."""
 
     def __init__(self, left: Features, right: Features):
-        self._left, self._right = left, right
+        self._left, self._right, self.like = left, right, _joint_like([left, right])
         self.n, self.width, self.sparse = left.n, left.width * right.width, False
         self.rounding = left.rounding + right.rounding + 2 * UNIT
         self._keys = _joint_keys([left, right])
@@ -171,9 +183,9 @@ class _Multiplied(Features):
     def dtype(self) -> np.dtype:
         return np.result_type(self._left.dtype, self._right.dtype)
 
-    def rows(self, index: Index, out: np.ndarray | None = None) -> np.ndarray:
-        left, right = _full(self._left.rows(index)), _full(self._right.rows(index))
-        return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        left, right = (as_like(_full(part.rows(index)), self.like) for part in (self._left, self._right))
+        return namespace(left).reshape(left[:, :, None] * right[:, None, :], (left.shape[0], self.width))
 
 
 def _full(rows: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import as_list, is_sparse, length, take
+from vendimeter._devices import as_like, concat, double, is_foreign, is_real, local, numpy_dtype
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import whole_number
@@ -71,13 +72,16 @@ class FromFunction(Kernel):
         policy = Policy(self.normalize, self.symmetrize, self.project)
         evaluate = self._blocks if self.block else self._pairs
 
-        def remember(part: np.ndarray) -> np.ndarray:
-            if part.dtype.kind == "f" and part.dtype.itemsize < similarity.precision.itemsize:
-                similarity.precision = part.dtype  # the function works in float32: so coarse is its rounding
-            return part.astype(np.float64)
+        like = items if self.block and is_foreign(items) else None
 
-        def block(rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-            return remember(evaluate(items, rows, cols))
+        def remember(part: Any) -> Any:
+            dtype = numpy_dtype(part)
+            if dtype.kind == "f" and dtype.itemsize < similarity.precision.itemsize:
+                similarity.precision = dtype  # the function works in float32: so coarse is its rounding
+            return double(part)
+
+        def block(rows: np.ndarray, cols: np.ndarray) -> Any:
+            return remember(as_like(evaluate(items, rows, cols), like))
 
         def triangle(places: np.ndarray) -> np.ndarray:
             return remember(self._pairs(items, places, places, half=True))
@@ -92,25 +96,27 @@ class FromFunction(Kernel):
             policy=policy,
             keys=keys,
             triangle=None if self.block else triangle,
+            like=like,
         )
         return similarity
 
-    def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        given = self.function(take(items, rows), take(items, cols))
-        try:
-            part = np.asarray(given)
-        except ValueError:  # a ragged list
-            part = np.array(None)
-        if part.shape != (len(rows), len(cols)) or part.dtype.kind not in "buif":
+    def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> Any:
+        part = local(self.function(take(items, rows), take(items, cols)))
+        if not is_foreign(part):
+            try:
+                part = np.asarray(part)
+            except ValueError:  # a ragged list
+                part = np.array(None)
+        if tuple(part.shape) != (len(rows), len(cols)) or not is_real(part):
             raise InputError(
-                f"the block function returned {part.dtype} of shape {part.shape} for {len(rows)} and "
+                f"the block function returned {part.dtype} of shape {shape_of(part.shape)} for {len(rows)} and "
                 f"{len(cols)} items; expected numbers of shape {(len(rows), len(cols))}. For a function of "
                 "two items leave block=True away."
             )
         return part
 
     def _pairs(self, items: Any, rows: np.ndarray, cols: np.ndarray, *, half: bool = False) -> np.ndarray:
-        left, right = take(items, rows), take(items, cols)
+        left, right = _each(take(items, rows)), _each(take(items, cols))
         part = np.zeros((len(rows), len(cols)))
         coarse = part.dtype
         for a, i in enumerate(rows.tolist()):
@@ -132,7 +138,14 @@ class FromFunction(Kernel):
             ) from None
 
 
+def _each(items: Any) -> Any:
+    """Items one by one: the standard has no plain index for the rows of an array."""
+    return [items[i, ...] for i in range(items.shape[0])] if is_foreign(items) else items
+
+
 def _hashable(items: Any) -> list[Hashable] | None:
+    if is_foreign(items):
+        return None
     if isinstance(items, np.ndarray) and items.dtype != object:
         return row_keys(items)
     # Only values that are equal exactly when they look equal; 1 == 1.0 == True would merge what a function tells apart.
@@ -149,8 +162,9 @@ def _items(samples: Any, kernel: str) -> Any:
 
 
 def _vectors(given: Any) -> Any:
-    """What an encoder gave, as an array."""
-    if is_sparse(given):
+    """What an encoder gave, as an array, where it lies."""
+    given = local(given)
+    if is_sparse(given) or (is_foreign(given) and given.ndim > 0):
         return given
     try:
         vectors = np.asarray(given)
@@ -218,7 +232,7 @@ class Embed(Kernel):
 
             vectors: Any = sparse.csr_array(sparse.vstack(parts, format="csr"))
         else:
-            vectors = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            vectors = concat(parts)
         if len(vectors.shape) < 1 or vectors.shape[0] != count:
             raise InputError(
                 f"the encoder gave an array of shape {shape_of(vectors.shape)} for {count} samples; "

@@ -11,6 +11,17 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import csr, is_sparse, is_table, refuse_masked
+from vendimeter._devices import (
+    diagonal,
+    double,
+    is_foreign,
+    is_real,
+    local,
+    move,
+    namespace,
+    numpy_dtype,
+    to_host,
+)  # fmt: skip
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, digits, shape_of
 from vendimeter.errors import EmptyError, InputError
@@ -25,15 +36,15 @@ __all__ = ["FromDistances", "Precomputed"]
 def _square(samples: Any, what: str) -> Any:
     """A square matrix of real numbers, dense (not copied) or CSR."""
     refuse_masked(samples, f"the matrix of {what}")
-    matrix = _tables.square_matrix(samples) if is_table(samples) else samples
-    if not is_sparse(matrix):
+    matrix = _tables.square_matrix(samples) if is_table(samples) else local(samples)
+    if not is_sparse(matrix) and not is_foreign(matrix):
         try:
             matrix = np.asarray(matrix)
         except ValueError:
             raise InputError(f"the {what} are a ragged list; expected a square matrix.") from None
     if len(matrix.shape) > 0 and matrix.shape[0] == 0:
         raise EmptyError(f"there are no {what}; the diversity of nothing is undefined.")
-    if matrix.dtype.kind not in "buif":
+    if not is_real(matrix):
         raise InputError(
             f"the {what} are {brief(samples)} of dtype {matrix.dtype}; expected a square matrix of real "
             "numbers."
@@ -116,36 +127,39 @@ class FromDistances(Kernel):
         if self.form not in ("exponential", "gaussian", "linear"):
             raise InputError(f"form={brief(self.form)}; expected 'exponential', 'gaussian' or 'linear'.")
 
-    def _distances(self, samples: Any) -> tuple[np.ndarray, float, np.dtype]:
+    def _distances(self, samples: Any) -> tuple[Any, float, np.dtype]:
         """Distances from 0 up with a diagonal of 0, how far they were off by rounding, and their dtype."""
         given = _square(samples, "distances")
         if is_sparse(given):
             raise InputError(
                 "the distances are sparse, so that missing ones would count as 0; pass a dense matrix."
             )
-        distances = np.array(given, dtype=np.float64)
-        if np.isnan(distances).any():
-            i, j = np.argwhere(np.isnan(distances))[0]
+        distances = double(given)
+        xp, n, dtype = namespace(distances), int(distances.shape[0]), numpy_dtype(given)
+        gaps = xp.isnan(distances)
+        if bool(xp.any(gaps)):
+            i, j = (int(k[0]) for k in xp.nonzero(gaps))
             raise InputError(f"the distance [{i}, {j}] is nan; expected a number from 0 up.")
         # Distances such as √(2 − 2 cos) lose half of their digits near 0.
-        precision = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
-        tolerance = 4 * math.sqrt(precision) * np.abs(distances[np.isfinite(distances)]).max(initial=0.0)
-        i, j = np.unravel_index(distances.argmin(), distances.shape)
-        if distances[i, j] < -tolerance:
-            raise InputError(
-                f"the distance [{i}, {j}] is {digits(distances[i, j])}; expected a number from 0 up."
-            )
-        own = np.abs(np.diagonal(distances))
+        precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+        largest = float(xp.max(xp.where(xp.isfinite(distances), xp.abs(distances), 0.0)))
+        tolerance = 4 * math.sqrt(precision) * largest
+        i, j = divmod(int(xp.argmin(xp.reshape(distances, (-1,)))), n)
+        lowest = float(distances[i, j])
+        if lowest < -tolerance:
+            raise InputError(f"the distance [{i}, {j}] is {digits(lowest)}; expected a number from 0 up.")
+        own = np.abs(diagonal(distances))
         i = int(own.argmax())
         if own[i] > tolerance:
             raise InputError(
                 f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
                 "similarities, use kernel='precomputed'."
             )
-        off = max(float(own[i]), -float(distances.min()), 0.0)
-        np.maximum(distances, 0.0, out=distances)
-        np.fill_diagonal(distances, 0.0)
-        return distances, off, given.dtype
+        off = max(float(own[i]), -lowest, 0.0)
+        distances = xp.where(distances > 0, distances, 0.0)
+        if own.any():
+            distances = xp.where(move(np.eye(n, dtype=bool), distances), 0.0, distances)
+        return distances, off, dtype
 
     @property
     def fitted(self) -> bool:
@@ -156,13 +170,14 @@ class FromDistances(Kernel):
         """The matrix of similarities, to be checked before it is used."""
         distances, off, precision = self._distances(samples)
         if self.scale == "median":
-            apart = distances[np.isfinite(distances) & (distances > 0)]
+            host = to_host(distances)  # a median is no operation of the standard
+            apart = host[np.isfinite(host) & (host > 0)]
             fitted = replace(self, scale=float(np.median(apart)) if apart.size else 1.0)
             return fitted.similarity(samples)  # type: ignore[return-value]
-        ratio = distances / float(self.scale)
-        forms: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-            "exponential": ("exp(−D/scale)", lambda x: np.exp(-x)),
-            "gaussian": ("exp(−D²/2scale²)", lambda x: np.exp(-0.5 * x**2)),
+        ratio, exp = distances / float(self.scale), namespace(distances).exp
+        forms: dict[str, tuple[str, Callable[[Any], Any]]] = {
+            "exponential": ("exp(−D/scale)", lambda x: exp(-x)),
+            "gaussian": ("exp(−D²/2scale²)", lambda x: exp(-0.5 * x**2)),
             "linear": ("1 − D/scale", lambda x: 1 - x),
         }
         what, form = forms[self.form]

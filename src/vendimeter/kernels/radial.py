@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from vendimeter._arrays import as_rows, blocks
+from vendimeter._arrays import BLOCK_BYTES, as_rows, blocks
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    double,
+    is_foreign,
+    move,
+    namespace,
+    select,
+    to_host,
+    transposed,
+)  # fmt: skip
 from vendimeter._messages import brief
 from vendimeter._options import as_number
 from vendimeter.errors import InputError
@@ -35,10 +48,12 @@ def check_scale(scale: Any, name: str) -> float | str:
     )
 
 
-def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"], rng: int) -> float:
+def _median_distance(rows: Any, metric: Literal["euclidean", "cityblock"], rng: int) -> float:
     """The median distance between distinct items; copies of an item do not count, as they do not for the score."""
     from scipy.spatial.distance import pdist
 
+    if is_foreign(rows):  # the same rows as on the host, so that the scale is the same
+        rows = _sample(rows, rng)
     if len(rows) > MEDIAN_ITEMS:
         chosen = np.sort(np.random.default_rng(rng).choice(len(rows), MEDIAN_ITEMS, replace=False))
         if (
@@ -54,19 +69,36 @@ def _median_distance(rows: np.ndarray, metric: Literal["euclidean", "cityblock"]
     return float(np.median(pdist(distinct * unit, metric))) / unit
 
 
+def _sample(rows: Any, rng: int) -> np.ndarray:
+    """The rows of a device that the median heuristic looks at: all if they are few, else a sample of them."""
+    if rows.shape[0] <= MEDIAN_ITEMS:
+        return to_host(rows)
+    chosen = np.sort(np.random.default_rng(rng).choice(rows.shape[0], MEDIAN_ITEMS, replace=False))
+    sample = to_host(select(rows, chosen))
+    return sample if len(np.unique(sample, axis=0)) >= MEDIAN_ITEMS // 2 else to_host(rows)
+
+
 def _power_of_two(size: float) -> float:
     """A power of two that brings `size` near 1: multiplying by it is exact, and squares cannot overflow after."""
     return math.ldexp(1.0, min(-math.frexp(size)[1], 1000))
 
 
-def _double(rows: np.ndarray, unit: float) -> np.ndarray:
-    return np.multiply(rows, unit, dtype=np.float64)
+def _double(rows: Any, unit: float) -> Any:
+    if isinstance(rows, np.ndarray):
+        return np.multiply(rows, unit, dtype=np.float64)
+    return double(rows) * unit
 
 
-def _scaled(rows: np.ndarray, scale: float, name: str) -> tuple[float, float]:
+def _blocks_of(rows: Any) -> list[slice]:
+    return blocks(
+        rows.shape[0], rows.shape[1], most=BLOCK_BYTES if isinstance(rows, np.ndarray) else DEVICE_BYTES
+    )
+
+
+def _scaled(rows: Any, scale: float, name: str) -> tuple[float, float]:
     """A power of two by which to multiply rows and scale, so that neither squares out of range, and the scale then."""
-    unit = _power_of_two(scale)
-    largest = max(float(np.abs(rows[part]).max(initial=0.0)) for part in blocks(*rows.shape))
+    unit, xp = _power_of_two(scale), namespace(rows)
+    largest = max(float(xp.max(xp.abs(_double(rows[part, :], 1.0)))) for part in _blocks_of(rows))
     if not largest * unit < 1e300:
         raise InputError(
             f"{name}={scale:g} is too small beside values of up to {largest:g}: distances in units of it "
@@ -82,7 +114,7 @@ class _Radial(Kernel):
     parameter: ClassVar[str]  # the name of the scale
 
     @abstractmethod
-    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
+    def _blocks(self, rows: Any, unit: float, scale: float) -> Pairwise:
         """Blocks of the kernel of `rows` times `unit`, at a scale in the same units."""
 
     def __post_init__(self) -> None:
@@ -105,14 +137,50 @@ class _Radial(Kernel):
             return replace(self, **{self.parameter: scale}).similarity(rows)  # type: ignore[type-var]
         return self._blocks(rows, *_scaled(rows, self._scale, self.parameter))
 
-    def _rows(self, samples: Any) -> np.ndarray:
+    def _rows(self, samples: Any) -> Any:
         rows = as_rows(samples, kernel=f"the {self.name} kernel", scalars=True, dense=True)
-        for part in blocks(len(rows), rows.shape[1]):
-            bad = ~np.isfinite(rows[part]).all(axis=1)
-            if bad.any():
-                i = int(np.flatnonzero(bad)[0]) + part.start
-                raise not_finite(np.asarray(rows[i], dtype=np.float64), i)
+        xp = namespace(rows)
+        if not xp.isdtype(rows.dtype, "real floating"):
+            return rows
+        for part in _blocks_of(rows):
+            finite = xp.isfinite(rows[part, :])
+            if not bool(xp.all(finite)):
+                i = int(np.flatnonzero(~to_host(finite).all(axis=1))[0]) + part.start
+                raise not_finite(to_host(rows[i, :]).astype(np.float64), i)
         return rows
+
+
+def _radial(rows: Any, block: Callable[[np.ndarray, np.ndarray], Any], rounding: float) -> Pairwise:
+    """Blocks of a kernel of rows, on the host or on their device, where rows are not compared for being identical."""
+    if is_foreign(rows):
+        return Pairwise(int(rows.shape[0]), block, rounding=rounding, like=rows)
+    return Pairwise(len(rows), block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
+
+
+def _squares(rows: Any) -> Any:
+    if isinstance(rows, np.ndarray):
+        return np.einsum("ij,ij->i", rows, rows)
+    return namespace(rows).sum(rows * rows, axis=1)
+
+
+def _distances(
+    rows: Any, unit: float, metric: Literal["sqeuclidean", "cityblock"]
+) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Blocks of distances by differences, a column at a time on a device: no third axis is ever held."""
+    if not is_foreign(rows):
+        from scipy.spatial.distance import cdist
+
+        return lambda i, j: cdist(_double(rows[i], unit), _double(rows[j], unit), metric)
+
+    def block(i: np.ndarray, j: np.ndarray) -> Any:
+        a, b, total = _double(select(rows, i), unit), _double(select(rows, j), unit), None
+        for k in range(rows.shape[1]):
+            gap = a[:, k][:, None] - b[:, k][None, :]
+            term = gap * gap if metric == "sqeuclidean" else abs(gap)
+            total = term if total is None else total + term
+        return total
+
+    return block
 
 
 @dataclass(frozen=True)
@@ -138,42 +206,34 @@ class RBF(_Radial):
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
     parameter: ClassVar[str] = "sigma"
 
-    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
+    def _blocks(self, rows: Any, unit: float, scale: float) -> Pairwise:
         # By differences for narrow rows, by matrix products of centred rows for wide ones.
-        width = rows.shape[1]
+        width, xp = int(rows.shape[1]), namespace(rows)
         if width <= DIRECT_WIDTH:
-            from scipy.spatial.distance import cdist
-
-            def direct(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-                squares = cdist(_double(rows[i], unit), _double(rows[j], unit), "sqeuclidean")
-                return np.exp(squares / (-2 * scale**2), out=squares)
-
             # x e⁻ˣ ≤ 1/e: a relative error of the exponent is an absolute one of the kernel of no more than that.
-            return Pairwise(
-                len(rows), direct, rounding=(width + 6) * UNIT, keys=lambda index: row_keys(rows[index])
-            )
+            distance = _distances(rows, unit, "sqeuclidean")
+            return _radial(rows, lambda i, j: xp.exp(distance(i, j) / (-2 * scale**2)), (width + 6) * UNIT)
 
-        parts = blocks(*rows.shape)
-        centre = sum(_double(rows[part], unit).sum(axis=0) for part in parts) / len(rows)
+        parts = _blocks_of(rows)
+        sums = [xp.sum(_double(rows[part, :], unit), axis=0) for part in parts]
+        centre = functools.reduce(operator.add, sums) / rows.shape[0]
         radius = max(
-            float(np.einsum("ij,ij->i", x, x).max())
-            for x in (_double(rows[part], unit) - centre for part in parts)
+            float(xp.max(_squares(x))) for x in (_double(rows[part, :], unit) - centre for part in parts)
         )
 
-        def product(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            a, b = _double(rows[i], unit) - centre, _double(rows[j], unit) - centre
-            squares = a @ b.T
+        def product(i: np.ndarray, j: np.ndarray) -> Any:
+            a, b = (_double(select(rows, k), unit) - centre for k in (i, j))
+            squares = a @ transposed(b)
             squares *= -2
-            squares += np.einsum("ij,ij->i", a, a)[:, None]
-            squares += np.einsum("ij,ij->i", b, b)
-            np.maximum(squares, 0, out=squares)
-            squares[np.equal.outer(i, j)] = 0.0
-            return np.exp(squares / (-2 * scale**2), out=squares)
+            squares += _squares(a)[:, None]
+            squares += _squares(b)
+            same = move(np.equal.outer(i, j), squares)
+            squares = xp.where((squares > 0) & ~same, squares, 0.0)
+            squares /= -2 * scale**2
+            return xp.exp(squares)
 
         rounding = (2 * width + 8) * UNIT * 4 * radius / (2 * scale**2) + 4 * UNIT
-        return Pairwise(
-            len(rows), product, rounding=min(rounding, 1.0), keys=lambda index: row_keys(rows[index])
-        )
+        return _radial(rows, product, min(rounding, 1.0))
 
 
 @dataclass(frozen=True)
@@ -197,13 +257,6 @@ class Laplacian(_Radial):
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "cityblock"
     parameter: ClassVar[str] = "scale"
 
-    def _blocks(self, rows: np.ndarray, unit: float, scale: float) -> Pairwise:
-        from scipy.spatial.distance import cdist
-
-        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            distances = cdist(_double(rows[i], unit), _double(rows[j], unit), "cityblock")
-            return np.exp(distances / -scale, out=distances)
-
-        return Pairwise(
-            len(rows), block, rounding=(rows.shape[1] + 6) * UNIT, keys=lambda index: row_keys(rows[index])
-        )
+    def _blocks(self, rows: Any, unit: float, scale: float) -> Pairwise:
+        distance, xp = _distances(rows, unit, "cityblock"), namespace(rows)
+        return _radial(rows, lambda i, j: xp.exp(distance(i, j) / -scale), (rows.shape[1] + 6) * UNIT)

@@ -8,7 +8,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import EMPTY, as_list, as_rows, is_frame_column, is_missing, is_sparse, to_list
+from vendimeter._arrays import (
+    EMPTY,
+    as_list,
+    as_rows,
+    blocks,
+    is_frame_column,
+    is_missing,
+    is_sparse,
+    to_list,
+)  # fmt: skip
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    double,
+    is_foreign,
+    local,
+    namespace,
+    select,
+    to_host,
+    transposed,
+)  # fmt: skip
 from vendimeter._messages import brief
 from vendimeter._tables import columns, has_columns
 from vendimeter.errors import EmptyError, InputError
@@ -76,6 +95,8 @@ class Jaccard(Kernel):
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of ratios, the intersections by matrix products."""
         rows = self._rows(samples)
+        if is_foreign(rows):
+            return self._on_device(rows)
         values = rows.data if is_sparse(rows) else rows
         if rows.dtype.kind != "b":
             self._check(rows, values)
@@ -102,6 +123,37 @@ class Jaccard(Kernel):
         )
 
         return Pairwise(rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
+
+    def _on_device(self, rows: Any) -> Pairwise:
+        """Blocks by the library of the rows: products for binary ones, a column at a time for others."""
+        xp, n = namespace(rows), int(rows.shape[0])
+        binary = bool(xp.isdtype(rows.dtype, "bool"))
+        if not binary:
+            for part in blocks(n, rows.shape[1], most=DEVICE_BYTES):
+                values = double(rows[part, :])
+                if not bool(xp.all(xp.isfinite(values) & (values >= 0))):
+                    host = to_host(values)
+                    bad = np.argwhere(~(np.isfinite(host) & (host >= 0)))[0]
+                    raise _not_a_count(int(bad[0]) + part.start, host[tuple(bad)])
+            binary = all(
+                bool(xp.all((rows[part, :] == 0) | (rows[part, :] == 1)))
+                for part in blocks(n, rows.shape[1], most=DEVICE_BYTES)
+            )
+
+        def block(i: np.ndarray, j: np.ndarray) -> Any:
+            a, b = double(select(rows, i)), double(select(rows, j))
+            if binary:
+                common = a @ transposed(b)
+            else:
+                common = xp.zeros_like(a[:, :1] + b[:, :1][:, 0])
+                for k in range(rows.shape[1]):
+                    x, y = a[:, k][:, None], b[:, k][None, :]
+                    common = common + xp.where(x < y, x, y)
+            union = xp.sum(a, axis=1)[:, None] + xp.sum(b, axis=1)[None, :] - common
+            return xp.where(union > 0, common / xp.where(union > 0, union, 1.0), 1.0)
+
+        rounding = 2 * UNIT if binary else (4 * rows.shape[1] + 4) * UNIT
+        return Pairwise(n, block, rounding=rounding, like=rows)
 
     def _rows(self, samples: Any) -> Any:
         items = to_list(samples) if is_frame_column(samples) or _is_objects(samples) else samples
@@ -130,10 +182,14 @@ class Jaccard(Kernel):
                 if is_sparse(rows)
                 else place // rows.shape[1]
             )
-            raise InputError(
-                f"item {row} holds the value {values.ravel()[place]}; the jaccard kernel expected finite "
-                "numbers from 0 up: binary fingerprints or counts."
-            )
+            raise _not_a_count(row, values.ravel()[place])
+
+
+def _not_a_count(row: int, value: Any) -> InputError:
+    return InputError(
+        f"item {row} holds the value {value}; the jaccard kernel expected finite numbers from 0 up: binary "
+        "fingerprints or counts."
+    )
 
 
 def _layers(rows: Any, largest: int) -> Any:
@@ -190,6 +246,8 @@ class Match(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Sparse features: an indicator of the value, or of the value of each attribute."""
+        if is_foreign(samples):  # values are told apart by hashing, which only the host can do
+            samples = to_host(local(samples))
         plain = type(samples) is np.ndarray and samples.ndim == 1 and samples.dtype.kind in "biuUS"
         if plain and len(samples) and not self.fraction:
             return _coded(np.unique(samples, return_inverse=True)[1])

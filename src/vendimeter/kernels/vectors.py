@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._arrays import as_rows, is_sparse
+from vendimeter._devices import concat, is_foreign, move, namespace, numpy_dtype, to_host
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
@@ -32,6 +33,8 @@ def _values(rows: Any, i: int) -> np.ndarray:
 
 def unit_rows(rows: Any, positions: np.ndarray) -> Any:
     """Divide each row by its norm, in place; a zero or non-finite row is an error that names it."""
+    if is_foreign(rows):
+        return _unit_rows_on_device(rows, positions)
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(rows):
             squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1])
@@ -46,10 +49,7 @@ def unit_rows(rows: Any, positions: np.ndarray) -> Any:
             raise not_finite(values, int(positions[i]))
         largest = np.abs(values).max(initial=0.0)
         if largest == 0:
-            raise InputError(
-                f"item {positions[i]} is all zeros, and the cosine similarity of a zero vector is "
-                "undefined. Remove it, or use another kernel."
-            )
+            raise _zeros(int(positions[i]))
         values /= largest
         squares[i] = values @ values
     scale = 1 / np.sqrt(squares)
@@ -57,6 +57,31 @@ def unit_rows(rows: Any, positions: np.ndarray) -> Any:
         rows.data *= np.repeat(scale, np.diff(rows.indptr))
     else:
         rows *= scale[:, None]
+    return rows
+
+
+def _zeros(position: int) -> InputError:
+    return InputError(
+        f"item {position} is all zeros, and the cosine similarity of a zero vector is undefined. Remove it, "
+        "or use another kernel."
+    )
+
+
+def _unit_rows_on_device(rows: Any, positions: np.ndarray) -> Any:
+    xp = namespace(rows)
+    with np.errstate(over="ignore"):  # libraries that stand on NumPy would warn
+        norms = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+    # One question to the device for the whole block: rows whose squares stay in range need no second look.
+    if not bool(xp.all((norms > 1e-125) & (norms < 1e125))):
+        largest = xp.max(xp.abs(rows), axis=1, keepdims=True)
+        for i, size in enumerate(to_host(largest)[:, 0].tolist()):
+            if not math.isfinite(size):
+                raise not_finite(to_host(rows[i, :]), int(positions[i]))
+            if size == 0:
+                raise _zeros(int(positions[i]))
+        rows /= largest
+        norms = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+    rows /= norms
     return rows
 
 
@@ -110,8 +135,9 @@ class ProbabilityProduct(Kernel):
     def build(self, samples: Any, rng: int) -> Features:
         """Features: the square roots of the probabilities."""
         rows = as_rows(samples, kernel="the probability-product kernel")
-        single = rows.dtype.kind == "f" and rows.dtype.itemsize < 8
-        tolerance = 4 * float(np.finfo(rows.dtype).eps) if single else 0.0
+        dtype = numpy_dtype(rows)
+        single = dtype.kind == "f" and dtype.itemsize < 8
+        tolerance = 4 * float(np.finfo(dtype).eps) if single else 0.0
         return Features(rows, _Roots(max(tolerance, 1e-6)), rounding=(rows.shape[1] / 2 + 4) * UNIT)
 
 
@@ -123,8 +149,10 @@ class _Roots:
 
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         values = rows.data if is_sparse(rows) else rows
-        bad = ~np.isfinite(values) | (values < 0)
-        if bad.any():
+        xp = namespace(values)
+        bad = ~xp.isfinite(values) | (values < 0)
+        if bool(xp.any(bad)):
+            bad, values = to_host(bad), to_host(values)
             row = (
                 np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[bad][0]
                 if is_sparse(rows)
@@ -135,10 +163,10 @@ class _Roots:
                 f"item {positions[row]} holds the probability {value:.6g}; expected numbers from 0 to 1. "
                 + ("Pass probabilities, not logits." if math.isfinite(value) else "Remove or fill it.")
             )
-        sums = np.asarray(rows.sum(axis=1)).ravel()
-        off = np.abs(sums - 1)
-        if off.max() > self.tolerance:
-            worst = int(off.argmax())
+        sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
+        off = xp.abs(sums - 1)
+        if float(xp.max(off)) > self.tolerance:
+            worst = int(xp.argmax(off))
             raise InputError(
                 f"the probabilities of item {positions[worst]} sum to {digits(sums[worst])}; expected 1 in "
                 "each row. Pass the probabilities of all classes, divided by their sum."
@@ -147,7 +175,7 @@ class _Roots:
             rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))
             return rows
         rows /= sums[:, None]
-        return np.sqrt(rows, out=rows)
+        return np.sqrt(rows, out=rows) if isinstance(rows, np.ndarray) else xp.sqrt(rows)
 
 
 @dataclass(frozen=True)
@@ -186,11 +214,11 @@ class Polynomial(Kernel):
 
     def _prepare(self, rows: Any, positions: np.ndarray) -> Any:
         if self.offset > 0:
-            column = np.full((rows.shape[0], 1), math.sqrt(self.offset))
+            column = move(np.full((rows.shape[0], 1), math.sqrt(self.offset)), rows)
             if is_sparse(rows):
                 from scipy import sparse
 
                 rows = sparse.csr_array(sparse.hstack([rows, sparse.csr_array(column)], format="csr"))
             else:
-                rows = np.hstack([rows, column])
+                rows = concat([rows, column], axis=1)
         return unit_rows(rows, positions)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES
+from vendimeter._devices import DEVICE_BYTES, double, move, namespace, select, transposed
 from vendimeter._matrix_checks import tolerance_of
 from vendimeter._messages import in_group
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
@@ -42,7 +44,8 @@ def batches(
     width = similarity.width if isinstance(similarity, Features) and not similarity.sparse else 0
     for size in np.unique(sizes[(sizes > 0) & (sizes <= SMALL)]):
         groups = np.flatnonzero(sizes == size)
-        step = max(1, 4 * BLOCK_BYTES // (8 * int(size) * (int(size) + width)))
+        budget = 4 * (BLOCK_BYTES if similarity.like is None else DEVICE_BYTES)
+        step = max(1, budget // (8 * int(size) * (int(size) + width)))
         for first in range(0, len(groups), step):
             chosen = groups[first : first + step]
             entries = starts[chosen][:, None] + np.arange(size)
@@ -62,20 +65,23 @@ def batches(
 
 def _stack(
     similarity: Similarity, members: np.ndarray, roots: np.ndarray, labels: Sequence[Hashable]
-) -> tuple[np.ndarray, float]:
+) -> tuple[Any, float]:
     """The matrices ρ of the groups, and a bound on their error."""
     count, size = members.shape
     if isinstance(similarity, Features):
         if similarity.sparse:
             return _sparse_stack(similarity, members, roots)
-        rows = similarity.rows(members.ravel()).reshape(count, size, -1)
-        rows *= roots[:, :, None]
-        turned = rows.transpose(0, 2, 1)
+        flat = similarity.rows(_span(members.ravel()))
+        rows = namespace(flat).reshape(flat, (count, size, similarity.width))
+        rows *= move(roots, rows)[:, :, None]
+        turned = transposed(rows)
         terms = max(size, similarity.width)
         error = 2 * similarity.rounding + (terms + 8) * UNIT
         return (turned @ rows if similarity.width < size else rows @ turned), error
     error = similarity.rounding
-    if isinstance(similarity, Matrix) and not similarity.sparse:
+    if similarity.like is not None:
+        stack, error = _device_stack(similarity, members, labels)
+    elif isinstance(similarity, Matrix) and not similarity.sparse:
         stack = similarity.data[members[:, :, None], members[:, None, :]].astype(np.float64)
     else:
         stack = np.empty((count, size, size))
@@ -85,9 +91,38 @@ def _stack(
                 if isinstance(similarity, Pairwise) and not similarity.trusted:
                     place[:], checked = validated(place, similarity, group)
                     error = max(error, checked.rounding)
+    roots = move(roots, stack)
     stack *= roots[:, :, None]
     stack *= roots[:, None, :]
     return stack, error + 4 * UNIT
+
+
+def _span(places: np.ndarray) -> slice | np.ndarray:
+    """Positions that follow one another as a slice, which costs no gathering."""
+    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def _device_stack(
+    similarity: Similarity, members: np.ndarray, labels: Sequence[Hashable]
+) -> tuple[Any, float]:
+    """The matrices of the groups on their device: gathered from a matrix, or made one by one."""
+    if isinstance(similarity, Matrix):
+        count, size = members.shape
+        xp = namespace(similarity.data)
+        flat = xp.reshape(similarity.data, (-1,))
+        places = members[:, :, None] * similarity.n + members[:, None, :]
+        return double(xp.reshape(select(flat, places.ravel()), (count, size, size))), similarity.rounding
+    parts, error = [], similarity.rounding
+    for group, label in zip(members, labels, strict=True):
+        with in_group(label):
+            part = similarity.dense(group)
+            if isinstance(similarity, Pairwise) and not similarity.trusted:
+                part, checked = validated(part, similarity, group)
+                error = max(error, checked.rounding)
+            parts.append(part)
+    return namespace(parts[0]).stack(parts), error
 
 
 def _sparse_stack(features: Features, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float]:

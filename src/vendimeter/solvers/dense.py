@@ -9,12 +9,15 @@ Cholesky factorisation (Higham, Accuracy and Stability of Numerical Algorithms, 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from vendimeter._devices import is_gpu, move, namespace, to_host
+from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 
-__all__ = ["eigen_error", "eigenvalues", "largest", "power_norm", "semidefinite"]
+__all__ = ["eigen_error", "eigenvalues", "largest", "norm_of", "power_norm", "semidefinite"]
 
 EIGEN = 10.0
 SHORTCUT_ABOVE = 512  # below this an eigensolve is so quick that no shortcut is worth it
@@ -26,8 +29,10 @@ def eigen_error(size: int | np.ndarray, largest: float | np.ndarray) -> float | 
     return EIGEN * (size + 4) * UNIT * largest
 
 
-def eigenvalues(matrix: np.ndarray) -> np.ndarray:
-    """Eigenvalues from large to small of (a stack of) symmetric matrices; a large matrix is overwritten."""
+def eigenvalues(matrix: Any) -> np.ndarray:
+    """Eigenvalues on the host, from large to small, of (a stack of) symmetric matrices; a large one is overwritten."""
+    if not isinstance(matrix, np.ndarray):
+        return _on_device(matrix)
     if matrix.ndim == 2 and len(matrix) >= SHORTCUT_ABOVE:
         from scipy.linalg import eigvalsh
 
@@ -36,16 +41,24 @@ def eigenvalues(matrix: np.ndarray) -> np.ndarray:
     return np.linalg.eigvalsh(matrix)[..., ::-1]
 
 
-def semidefinite(matrix: np.ndarray, tolerance: float) -> bool:
+def _on_device(matrix: Any) -> np.ndarray:
+    """By the array's own library; a GPU is slow at many small eigensolves, one after another, and does them in step."""
+    if matrix.ndim == 3 and is_gpu(matrix):
+        return to_host(batched_eigenvalues(matrix))
+    return to_host(namespace(matrix).linalg.eigvalsh(matrix))[..., ::-1]
+
+
+def semidefinite(matrix: Any, tolerance: float) -> bool:
     """Whether no eigenvalue of a matrix of trace 1 lies below −tolerance, certified by a Cholesky factorisation."""
-    slack = _cholesky_slack(len(matrix), 1.0 + len(matrix) * tolerance)
+    size = matrix.shape[0]
+    slack = _cholesky_slack(size, 1.0 + size * tolerance)
     return slack < tolerance and _factors(matrix, 1.0, tolerance - slack)
 
 
-def power_norm(matrix: np.ndarray, q: int) -> tuple[float, float]:
+def power_norm(matrix: Any, q: int) -> tuple[float, float]:
     """‖λ‖_q of a positive semidefinite matrix, q = 2 … 6, from the trace of a power, and its rounding."""
-    size = len(matrix)
-    frobenius = math.sqrt(_dot(matrix, matrix))
+    size = matrix.shape[0]
+    frobenius = norm_of(matrix)
     if q == 2:
         return frobenius, (size + 16) * UNIT * frobenius
     square = matrix @ matrix
@@ -62,12 +75,19 @@ def power_norm(matrix: np.ndarray, q: int) -> tuple[float, float]:
     return norm, error / (q * max(trace - error, np.finfo(float).tiny) ** ((q - 1) / q))
 
 
-def largest(matrix: np.ndarray, rng: int = 0) -> tuple[float, float] | None:
+def norm_of(matrix: Any) -> float:
+    """The Frobenius norm."""
+    return math.sqrt(_dot(matrix, matrix))
+
+
+def largest(matrix: Any, rng: int = 0) -> tuple[float, float] | None:
     """The largest eigenvalue of a positive semidefinite matrix and a bound on its error, or None if not certified.
 
     Lanczos finds a Ritz value θ, which is never above λ_max; that nothing lies above θ + δ is certified by factorising
-    (θ + δ)I − ρ.
+    (θ + δ)I − ρ. Not on a device, where the eigenvalues are as quick.
     """
+    if not isinstance(matrix, np.ndarray):
+        return None
     from scipy.sparse.linalg import ArpackError, eigsh
 
     start = np.random.default_rng(rng).standard_normal(len(matrix))
@@ -92,8 +112,10 @@ def _cholesky_slack(size: int, trace: float) -> float:
     return (size + 2) * UNIT * trace * 1.01
 
 
-def _factors(matrix: np.ndarray, sign: float, shift: float) -> bool:
+def _factors(matrix: Any, sign: float, shift: float) -> bool:
     """Whether sign·matrix + shift·I has a Cholesky factorisation."""
+    if not isinstance(matrix, np.ndarray):
+        return _factors_on_device(matrix, sign, shift)
     from scipy.linalg import LinAlgError, cholesky
 
     shifted = sign * matrix
@@ -105,6 +127,17 @@ def _factors(matrix: np.ndarray, sign: float, shift: float) -> bool:
     return True
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
+def _factors_on_device(matrix: Any, sign: float, shift: float) -> bool:
+    xp = namespace(matrix)
+    shifted = sign * matrix + move(shift * np.eye(matrix.shape[0]), matrix)
+    try:
+        return bool(xp.all(xp.isfinite(xp.linalg.cholesky(shifted))))  # libraries differ in how they say no
+    except (RuntimeError, np.linalg.LinAlgError):  # PyTorch's error is a RuntimeError
+        return False
+
+
+def _dot(a: Any, b: Any) -> float:
     """tr(a b) of symmetric matrices, summed row by row."""
+    if not isinstance(a, np.ndarray):
+        return float(namespace(a).sum(a * b))
     return float(np.einsum("ij,ij->i", a, b).sum())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._devices import move
 from vendimeter._matrix_checks import Policy, tolerance_of
 from vendimeter.errors import IndefiniteError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
@@ -92,7 +93,7 @@ def _rows(
     if weights is None:
         matrix /= size
     else:
-        roots = np.sqrt(weights)
+        roots = move(np.sqrt(weights), matrix)
         matrix *= roots[:, None]
         matrix *= roots
     error = similarity.entry_error + 4 * UNIT
@@ -217,7 +218,7 @@ def _dense_square(rows: Any) -> np.ndarray:
     return matrix
 
 
-def validated(matrix: np.ndarray, part: Pairwise, names: np.ndarray | None) -> tuple[np.ndarray, Matrix]:
+def validated(matrix: Any, part: Pairwise, names: np.ndarray | None) -> tuple[Any, Matrix]:
     """What a user's function gave, checked and mended like a user's matrix."""
     given = Matrix(matrix, policy=part.policy, rounding=part.rounding, precision=part.precision, what="k")
     checked = given.checked(names=names)
@@ -252,7 +253,7 @@ def collapse(
 
 
 def _of_dense(
-    matrix: np.ndarray,
+    matrix: Any,
     error: float,
     orders: Sequence[float],
     rng: int,
@@ -266,10 +267,10 @@ def _of_dense(
 ) -> Solution:
     """A dense ρ → its spectrum, or the one norm that the single order needs."""
     level = "deterministic" if confidence == 1 else "probabilistic"
-    size, q = len(matrix), orders[0]
+    size, q = matrix.shape[0], orders[0]
     single = len(orders) == 1 and size >= dense.SHORTCUT_ABOVE and not project
     # With a precision, the matrix is a user's, and may have negative eigenvalues within what that allows.
-    tolerance = 0.0 if precision is None else tolerance_of(precision, float(np.linalg.norm(matrix)))
+    tolerance = 0.0 if precision is None else tolerance_of(precision, dense.norm_of(matrix))
     quick = math.isinf(q) or (2 <= q <= dense.SHORTCUT_POWER and q == int(q))
     if single and quick and (precision is None or dense.semidefinite(matrix, tolerance)):
         found = dense.largest(matrix, rng) if math.isinf(q) else dense.power_norm(matrix, int(q))
@@ -279,7 +280,7 @@ def _of_dense(
             # squares; in higher traces they count a little.
             extra = 0.0
             if tolerance and 2 < q < math.inf:  # |Σ λ^q| over the negative ones ≤ tolerance^(q−2) Σ λ²
-                squares = float(np.linalg.norm(matrix)) ** 2
+                squares = dense.norm_of(matrix) ** 2
                 extra = 2 * tolerance ** (q - 2) * squares / (q * norm ** (q - 1))
             spectrum = MomentSpectrum(q, norm, 2 * error + rounding + extra, size, level, confidence)
             value, low, high = spectrum.score(q)

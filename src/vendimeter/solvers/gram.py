@@ -1,10 +1,13 @@
-"""The d×d side: G = Σ p φφᵀ from features, in one pass over the data, block by block, without a copy of it.
+"""The d×d side: Σ w φφᵀ from features, in one pass over the data, block by block, without a copy of it.
 
 In float64 every block of rows is upcast and normalised in a buffer that fits the cache; the result is right to the last
 digits and its rounding bound is a theorem. In float32 the block products are float32 and their sum is float64; what
 that costs is not bounded beforehand but measured in the same pass: for s Gaussian vectors z, the true Gz, accumulated
 in float64, is compared with Ĝz. ‖(Ĝ−G)Z‖_F² is at least ‖Ĝ−G‖_F² times a χ² variable of s degrees of freedom (a single
 direction is the worst case), so its quantile gives a bound on ‖Ĝ−G‖_F that holds with probability 1 − 10⁻⁶.
+
+Everything here adds up, the products, the probes' images and the bounds alike: sums of different batches, made in
+different places, merge into the sum of all.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._arrays import blocks
+from vendimeter._devices import DEVICE_BYTES, as_like, double, move, namespace, to_host, transposed
 from vendimeter.similarity import Features
 from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Gram", "gram"]
+__all__ = ["Gram", "GramSum", "gram"]
 
 PROBES = 8
 FAILURE = 1e-6  # the probability with which the measured float32 bound may fail
@@ -36,65 +41,176 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Gram:
-    """G, a bound on its error in the Frobenius norm, and the confidence in that bound."""
+    """G of trace 1, a bound on its error in the Frobenius norm, and the confidence in that bound."""
 
-    matrix: np.ndarray
+    matrix: Any
     error: float
     confidence: float
+
+
+class GramSum:
+    """Σ w φφᵀ with Σ w and a bound on its error; it grows by batches, and two of them add up.
+
+    Parameters
+    ----------
+    width : int
+        The number of features d.
+    precision : "float64" or "float32"
+        Of the products of blocks. The sum of blocks is float64 either way.
+    rng : int
+        Seed of the probes that measure what float32 costs.
+    probes : int
+        How many; 0 leaves the float32 bound infinite (for benchmarks of the bare products).
+
+    Attributes
+    ----------
+    total : array or None
+        Σ w φφᵀ, on the device of the first batch.
+    image : array or None
+        Σ w φ(φᵀZ) for the probes Z, in float64.
+    mass : float
+        Σ w.
+    error, image_error : float
+        What rounding in float64 may have done to `total` (by itself, float32 products aside), and to `image` as a
+        multiple of ‖Z‖.
+    """
+
+    def __init__(self, width: int, *, precision: str = "float64", rng: int = 0, probes: int = PROBES):
+        self.width, self.precision, self.rng = width, precision, rng
+        self.probes = probes if precision == "float32" else 0
+        self.total: Any = None
+        self.image: Any = None
+        self.mass = self.error = self.image_error = 0.0
+
+    @functools.cached_property
+    def vectors(self) -> np.ndarray | None:
+        """The probes Z."""
+        if not self.probes:
+            return None
+        return np.random.default_rng(self.rng).standard_normal((self.width, self.probes))
+
+    def add(self, features: Features, weights: np.ndarray | None = None) -> None:
+        """Add a batch of dense or sparse features; `weights` are masses of any scale, 1 each by default."""
+        n = features.n
+        mass = float(n) if weights is None else float(weights.sum())
+        if mass == 0:
+            return
+        # Relative to their mean, so that float32 keeps its range whatever the scale of the weights.
+        roots = None if weights is None else np.sqrt(weights * (n / mass))
+        if features.sparse:
+            part = self._sparse(features, roots)
+        else:
+            part = (self._host if features.like is None else self._device)(features, roots)
+        total, image, terms = part
+        scale = mass / n
+        if scale != 1:
+            total *= scale
+            image = None if image is None else image * scale
+        # Each entry is a sum with at most `terms` roundings of products whose absolute values have, as a matrix, a
+        # Frobenius norm of at most Σ w ‖φ‖²; the rows carry their own rounding twice.
+        own = 2 * features.rounding + 10 * UNIT
+        error = mass * (terms * UNIT + own)
+        self._join(total, image, mass, error, mass * ((PIECE + n / PIECE) * UNIT + own))
+
+    def merge(self, other: GramSum) -> None:
+        """Add what another has summed up; it is left as it is."""
+        if other.total is not None:
+            like = other.total if self.total is None else self.total
+            like = None if isinstance(like, np.ndarray) else like
+            image = None if other.image is None else as_like(other.image, like) + 0.0
+            self._join(as_like(other.total, like) + 0.0, image, other.mass, other.error, other.image_error)
+
+    def _join(self, total: Any, image: Any, mass: float, error: float, image_error: float) -> None:
+        """Take in a sum that may be kept."""
+        if self.total is None:
+            self.total, self.image = total, image
+        else:
+            like = None if isinstance(self.total, np.ndarray) else self.total
+            self.total += as_like(total, like)
+            if image is not None:
+                self.image = self.image + as_like(image, like)
+        self.mass += mass
+        # The addition rounds once, relative to the sum.
+        self.error += error + 1.01 * UNIT * self.mass
+        self.image_error += image_error + 1.01 * UNIT * self.mass
+
+    def result(self) -> Gram:
+        """G = Σ w φφᵀ / Σ w; what was summed up stays as it is."""
+        matrix = self.total / self.mass
+        error = self.error / self.mass + 4 * UNIT
+        if self.precision == "float64":
+            return Gram(matrix, error, 1.0)
+        if self.vectors is None or self.image is None:
+            return Gram(matrix, math.inf, 1.0)
+        image = to_host(self.image) / self.mass
+        found = to_host(matrix) @ self.vectors
+        # The comparison is itself computed in float64; its rounding is bounded as that of the float64 sum, times ‖Z‖.
+        rounding = 2 * (self.image_error / self.mass + self.width * UNIT)
+        gap = float(np.linalg.norm(found - image)) + rounding * float(np.linalg.norm(self.vectors))
+        return Gram(matrix, gap / math.sqrt(_chi2_quantile(self.probes, FAILURE)) + error, 1 - FAILURE)
+
+    # ------------------------------------------------------- the three kinds of batch: (total, image, terms of a sum)
+
+    def _host(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float]:
+        n, d = features.n, self.width
+        single = self.precision == "float32"
+        # One sum a thread: as many threads as fit a budget, and at least PIECE rows for each.
+        most = min(n // PIECE, MEMORY_BYTES // (16 * d * d + 1)) if d < WIDE else 1
+        with workers(most) as count:
+            block = _block_rows(
+                d, min(ROWS32 if single else ROWS64, -(-n // count)), (4 if single else 8) * count
+            )
+            cuts = [n * i // count for i in range(count + 1)]
+            sums = [np.zeros((d, d)) for _ in range(count)]
+            images = [np.zeros((d, self.probes)) for _ in range(count)]
+            add = functools.partial(_add_single, vectors=self.vectors) if single else _add_double
+            spans = [range(cuts[i], cuts[i + 1], block) for i in range(count)]
+            run([
+                functools.partial(add, features, roots, span, cuts[i + 1], sums[i], images[i])
+                for i, span in enumerate(spans)
+            ])  # fmt: skip
+        total = functools.reduce(lambda a, b: np.add(a, b, out=a), sums)
+        image = functools.reduce(np.add, images) if self.probes else None
+        return total, image, min(block, n) + n / block + count
+
+    def _device(self, features: Features, roots: np.ndarray | None) -> tuple[Any, Any, float]:
+        xp = namespace(features.like)
+        vectors = None if self.vectors is None else move(self.vectors, features.like)
+        total, image, parts = None, None, blocks(features.n, features.width, most=DEVICE_BYTES)
+        for part in parts:
+            rows = features.rows(part)
+            if roots is not None:
+                rows *= move(roots[part], features.like)[:, None]
+            if vectors is not None:
+                seen = transposed(rows) @ (rows @ vectors)
+                image = seen if image is None else image + seen
+            if self.precision == "float32":
+                rows = xp.astype(rows, xp.float32)
+            product = transposed(rows) @ rows
+            if self.precision == "float32":
+                product = double(product)
+            if total is None:
+                total = product
+            else:
+                total += product
+        return total, image, parts[0].stop + len(parts)
+
+    def _sparse(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float]:
+        rows = features.rows(slice(None))
+        if roots is not None:
+            rows.data *= np.repeat(roots, np.diff(rows.indptr))
+        turned = rows.T.tocsr()
+        image = None if self.vectors is None else turned @ (rows @ self.vectors)
+        return (turned @ rows).toarray(), image, float(np.diff(turned.indptr).max(initial=0)) + 1
 
 
 def gram(
     features: Features, weights: np.ndarray | None, *, precision: str, rng: int = 0, probes: int = PROBES
 ) -> Gram:
-    """Σ p φφᵀ of dense features, with `weights` p summing to 1 (or uniform), in one pass.
-
-    Parameters
-    ----------
-    features : Features
-        Dense, n×d.
-    weights : ndarray, shape (n,), optional
-        Probabilities.
-    precision : "float64" or "float32"
-        Of the products of blocks. The sum of blocks is float64 either way.
-    rng : int
-        Seed of the probes.
-    probes : int
-        How many; 0 leaves the float32 bound infinite (for benchmarks of the bare products).
-    """
-    n, d = features.n, features.width
-    roots = None if weights is None else np.sqrt(weights * n)  # about 1 each, so that float32 keeps its range
-    single = precision == "float32"
-    vectors = np.random.default_rng(rng).standard_normal((d, probes)) if single and probes else None
-    # One sum a thread: as many threads as fit a budget, and at least PIECE rows for each.
-    most = min(n // PIECE, MEMORY_BYTES // (16 * d * d + 1)) if d < WIDE else 1
-    with workers(most) as count:
-        block = _block_rows(
-            d, min(ROWS32 if single else ROWS64, -(-n // count)), (4 if single else 8) * count
-        )
-        cuts = [n * i // count for i in range(count + 1)]
-        sums = [np.zeros((d, d)) for _ in range(count)]
-        images = [np.zeros((d, probes)) for _ in range(count)]
-        add = functools.partial(_add_single, vectors=vectors) if single else _add_double
-        run([
-            functools.partial(add, features, roots, range(cuts[i], cuts[i + 1], block), cuts[i + 1], sums[i], images[i])
-            for i in range(count)
-        ])  # fmt: skip
-    total = functools.reduce(lambda a, b: np.add(a, b, out=a), sums)
-    total /= n
-    # Each entry is a sum with at most (rows in a block) + (number of blocks) roundings of terms whose absolute
-    # values have, as a matrix, Frobenius norm at most Σ p ‖φ‖² = 1; the rows carry their own rounding twice.
-    own = 2 * features.rounding + 8 * UNIT
-    double = (min(block, n) + n / block + count) * UNIT + own
-    if not single:
-        return Gram(total, double, 1.0)
-    if vectors is None:
-        return Gram(total, math.inf, 1.0)
-    image = functools.reduce(np.add, images) / n
-    # The comparison is itself computed in float64; its rounding is bounded as that of the float64 sum, times ‖Z‖.
-    gap = float(np.linalg.norm(total @ vectors - image)) + 2 * (PIECE + n / PIECE + d) * UNIT * float(
-        np.linalg.norm(vectors)
-    )
-    return Gram(total, gap / math.sqrt(_chi2_quantile(probes, FAILURE)) + own, 1 - FAILURE)
+    """Σ p φφᵀ of dense features, with `weights` p (or uniform), in one pass; the options are those of `GramSum`."""
+    total = GramSum(features.width, precision=precision, rng=rng, probes=probes)
+    total.add(features, weights)
+    return total.result()
 
 
 def _block_rows(width: int, most: int, itemsize: int) -> int:

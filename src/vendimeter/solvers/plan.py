@@ -79,6 +79,8 @@ def choose(
             "columns", "float32" if precision == "float32" else "float64", f"{narrow}; {precision} as asked"
         )
     half = similarity.dtype.kind == "f" and similarity.dtype.itemsize < 8
+    if similarity.like is not None:  # a GPU made for computing is as fast in float64
+        return Plan("columns", "float64", f"{narrow}, on the device of the samples")
     if not half or float(n) * d * d <= SINGLE_ABOVE:
         return Plan("columns", "float64", narrow)
     if min(orders) < 1:
