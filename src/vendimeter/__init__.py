@@ -3,6 +3,9 @@
 from vendimeter import errors, kernels
 from vendimeter._score import profile, score
 from vendimeter._score_groups import score_groups
+from vendimeter._score_stream import score_stream
+from vendimeter.accumulate import Accumulator
+from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.group_means import GroupMeans
 from vendimeter.groups import GroupScores
 from vendimeter.results import Profile, Score
@@ -11,6 +14,8 @@ from vendimeter.spectrum import Spectrum
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accumulator",
+    "GroupAccumulator",
     "GroupMeans",
     "GroupScores",
     "Profile",
@@ -21,4 +26,5 @@ __all__ = [
     "profile",
     "score",
     "score_groups",
+    "score_stream",
 ]

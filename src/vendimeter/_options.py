@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Real
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 
-__all__ = ["as_number", "check_rng", "whole_number"]
+__all__ = ["as_number", "byte_count", "bytes_shown", "check_rng", "whole_number"]
 
 
 def as_number(value: Any) -> float:
@@ -40,3 +41,31 @@ def check_rng(rng: Any) -> int:
     if not (0 <= number < math.inf and number == int(number)):
         raise InputError(f"rng={brief(rng)}; expected a seed, a whole number from 0 up.")
     return int(rng)
+
+
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def byte_count(value: Any, name: str) -> int:
+    """A number of bytes: a whole number, or a text such as "500 MB" or "4 GiB"."""
+    number, unit = as_number(value), ""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", value)
+        unit = next((u for u in _UNITS if found and u.lower() == found[2].lower()), "?")
+        try:
+            number = float(found[1]) if found else math.nan
+        except ValueError:
+            number = math.nan
+    if not 1 <= number < 2**60 or unit not in _UNITS:
+        raise InputError(f"{name}={brief(value)}; expected a number of bytes, or a text such as '4 GiB'.")
+    return int(number * _UNITS[unit])
+
+
+def bytes_shown(count: float) -> str:
+    """A number of bytes for people: 3.5 GiB."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -146,7 +147,7 @@ def score(
         plan, solution = run(
             similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng
         )
-    scores = [_score(solution, plan, policy, order, n, similarity.kernel) for order in orders]
+    scores = [to_score(solution, plan, policy, order, n, similarity.kernel) for order in orders]
     return Profile(scores) if several else scores[0]
 
 
@@ -249,6 +250,8 @@ def run(
     if tol is not None and single and _widest(solution, orders) > tol:
         plan = choose(similarity, orders, precision="float64", method=method)
         solution = solve(similarity, weights, plan, orders, policy, rng)
+    if similarity.kernel.approximate:
+        return plan, unclaimed(solution)
     if tol is not None and _widest(solution, orders) > tol:
         solution.notes["tol"] = (
             f"not met: the bounds have a relative half-width of {_widest(solution, orders):.1e}"
@@ -263,6 +266,11 @@ def run(
     return plan, solution
 
 
+def unclaimed(solution: Solution) -> Solution:
+    """The solution for a kernel that only stands in for another: its score has no bounds."""
+    return replace(solution, spectrum=replace(solution.spectrum, level="none"))
+
+
 def _widest(solution: Solution, orders: list[float]) -> float:
     """The widest relative half-width over the orders; orders below 1 depend on eigenvalues that rounding hides."""
     answers = [solution.spectrum.score(q) for q in orders if q >= 1]
@@ -275,7 +283,8 @@ def mended(policy: Policy) -> dict[str, str]:
     return {"asked_to": ", ".join(asked)} if asked else {}
 
 
-def _score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, kernel: Any) -> Score:
+def to_score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, kernel: Any) -> Score:
+    """What a solver found, as the score of one order."""
     answer = solution.spectrum.score(q)
     notes: dict[str, Any] = {
         "kernel": repr(kernel),

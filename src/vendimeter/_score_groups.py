@@ -24,7 +24,7 @@ from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, batches
 from vendimeter.solvers.exact import clean, projected
 from vendimeter.solvers.plan import METHODS, PRECISIONS
-from vendimeter.spectrum import Spectrum, parse_orders
+from vendimeter.spectrum import Level, Spectrum, parse_orders
 
 __all__ = ["score_groups"]
 
@@ -82,14 +82,12 @@ def score_groups(
         if given not in known:
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
-    request = _Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
+    request = Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
     with wide_mode(precision):
         return _score_groups(samples, kernel, by, weights, counts, request).result(several)
 
 
-def _score_groups(
-    samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: _Request
-) -> Columns:
+def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: Request) -> Columns:
     mass = raw_weights(weights, counts, dimensions=2)
     if by is None and (mass is None or mass.values.ndim == 1):
         if mass is not None:
@@ -112,12 +110,12 @@ def _score_groups(
     groups = read(by, similarity.n, mass)
     found = Columns(groups.labels, request.orders, repr(similarity.kernel))
     found.notes |= mended(request.policy)
-    _solve(found, np.arange(len(groups.labels)), similarity, groups, request)
+    solve_groups(found, np.arange(len(groups.labels)), similarity, groups, request)
     return found
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """What was asked for, apart from the samples."""
 
     orders: list[float]
@@ -126,7 +124,7 @@ class _Request:
     rng: int
 
 
-def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
+def _separate(groups: Any, asked: Any, request: Request) -> Columns:
     """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
     kernel: Kernel = as_kernel(asked)
     stack: Any = local(groups)
@@ -171,7 +169,7 @@ def _separate(groups: Any, asked: Any, request: _Request) -> Columns:
     return found
 
 
-def _stacked(groups: Any, kernel: Kernel, request: _Request) -> Columns:
+def _stacked(groups: Any, kernel: Kernel, request: Request) -> Columns:
     """An array of groups × items × columns: one collection of all items, without a copy where it lies in order."""
     count, size, width = groups.shape
     if not count or not size:
@@ -182,7 +180,7 @@ def _stacked(groups: Any, kernel: Kernel, request: _Request) -> Columns:
     similarity = kernel.similarity(rows, rng=request.rng)
     found.kernel = repr(similarity.kernel)
     try:
-        _solve(
+        solve_groups(
             found,
             np.arange(count),
             similarity,
@@ -197,14 +195,14 @@ def _stacked(groups: Any, kernel: Kernel, request: _Request) -> Columns:
     return found
 
 
-def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kernel, request: _Request) -> None:
+def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kernel, request: Request) -> None:
     """Small groups as one collection."""
     joined, sizes = join([parts[g] for g in chosen])
     starts = np.concatenate([[0], np.cumsum(sizes)])
     groups = Membership([found.labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
     try:
         similarity = kernel.similarity(joined, rng=request.rng)
-        _solve(found, np.array(chosen), similarity, groups, request)
+        solve_groups(found, np.array(chosen), similarity, groups, request)
     except InputError:
         # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
         for g in chosen:
@@ -213,15 +211,15 @@ def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kerne
     found.kernel = repr(similarity.kernel)
 
 
-def _by_itself(found: Columns, g: int, part: Any, kernel: Kernel, request: _Request) -> None:
+def _by_itself(found: Columns, g: int, part: Any, kernel: Kernel, request: Request) -> None:
     with in_group(found.labels[g]):
         similarity = kernel.similarity(part, rng=request.rng)
     found.sizes[g] = similarity.n
     _one(found, g, similarity, None, request)
 
 
-def _solve(
-    found: Columns, places: np.ndarray, similarity: Similarity, groups: Membership, request: _Request
+def solve_groups(
+    found: Columns, places: np.ndarray, similarity: Similarity, groups: Membership, request: Request
 ) -> None:
     """Score the groups of one collection; group g of `groups` goes to row places[g] of the result."""
     if isinstance(similarity, Matrix):
@@ -229,6 +227,7 @@ def _solve(
     elif not similarity.trusted:
         similarity.policy = similarity.policy | request.policy
     project = similarity.policy.project or request.policy.project
+    level: Level = "none" if similarity.kernel.approximate else "deterministic"
     found.sizes[places] = groups.sizes
     for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
         values, error, mass = batch.eigenvalues, batch.error, None
@@ -245,14 +244,14 @@ def _solve(
                     clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
             if not similarity.trusted:
                 error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
-        found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass)
+        found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
     for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
         part = slice(groups.starts[g], groups.starts[g + 1])
         weights = None if groups.weights is None else groups.weights[part]
         _one(found, int(places[g]), similarity.take(groups.items[part]), weights, request)
 
 
-def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, request: _Request) -> None:
+def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, request: Request) -> None:
     """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
     orders = [1.0, *request.orders]
     with in_group(found.labels[g]):
@@ -270,6 +269,12 @@ def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, r
     assert isinstance(spectrum, Spectrum)
     removed = solution.notes.get("removed_mass")
     mass = None if removed is None else np.array([removed])
-    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), removed=mass)
-    found.level[g], found.confidence[g] = spectrum.level, spectrum.confidence
+    found.add(
+        np.array([g]),
+        spectrum.eigenvalues[None],
+        np.array([spectrum.error]),
+        removed=mass,
+        level=spectrum.level,
+    )
+    found.confidence[g] = spectrum.confidence
     found.method[g] = solution.method

@@ -32,6 +32,14 @@ class Mass:
     def __init__(self, values: np.ndarray, name: str, tolerance: float):
         self.values, self.name, self.tolerance = values, name, tolerance
 
+    def part(self, places: np.ndarray) -> Mass:
+        """Those of the items at these positions."""
+        return Mass(self.values[places], self.name, self.tolerance)
+
+    def size(self) -> int:
+        """How many items they stand for."""
+        return int(self.values.sum()) if self.name == "counts" else len(self.values)
+
 
 def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | None:
     """Whichever of the two was given, checked entry by entry."""

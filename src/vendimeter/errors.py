@@ -3,6 +3,8 @@
     VendimeterError
     ├── InputError (ValueError)          samples, weights, labels or options that cannot be used
     │   ├── EmptyError                   nothing to measure
+    │   ├── MismatchError                sums that do not belong together: another kernel, width or precision
+    │   ├── SavedStateError              a file of a saved sum that cannot be used
     │   ├── UnknownNameError (KeyError)  no kernel, column, group or option of that name; the message lists them
     │   └── MatrixError                  the similarities do not form a similarity matrix
     │       ├── DiagonalError            an item is not 1-similar to itself
@@ -24,7 +26,9 @@ __all__ = [
     "IndefiniteError",
     "InputError",
     "MatrixError",
+    "MismatchError",
     "MissingDependencyError",
+    "SavedStateError",
     "ToleranceWarning",
     "TooLargeError",
     "UnansweredError",
@@ -43,6 +47,14 @@ class InputError(VendimeterError, ValueError):
 
 class EmptyError(InputError):
     """There is no item to measure; the diversity of nothing is undefined."""
+
+
+class MismatchError(InputError):
+    """Sums, or batches of one sum, that do not belong together."""
+
+
+class SavedStateError(InputError):
+    """A file of a saved sum that cannot be written, or is not what it should be."""
 
 
 class UnknownNameError(InputError, KeyError):

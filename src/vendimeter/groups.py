@@ -42,19 +42,22 @@ class Columns:
         error: np.ndarray,
         *,
         removed: np.ndarray | None = None,
+        level: Level = "deterministic",
     ) -> None:
         """Groups with the same number of eigenvalues."""
         for k, q in enumerate(self.orders):
-            low, high = bracket(eigenvalues, error, q)
-            self.low[groups, k], self.high[groups, k] = low, high
-            self.value[groups, k] = np.clip(hill(eigenvalues, q, zero_below=2 * error), low, high)
+            self.value[groups, k] = value = hill(eigenvalues, q, zero_below=2 * error)
+            if level != "none":
+                low, high = bracket(eigenvalues, error, q)
+                self.low[groups, k], self.high[groups, k] = low, high
+                self.value[groups, k] = np.clip(value, low, high)
         self.error[groups] = error
         eigenvalues.flags.writeable = False
         if removed is not None:
             self.removed[groups] = removed
         self.spectra.append((groups, eigenvalues))
         for g in groups.tolist():
-            self.level[g], self.method[g] = "deterministic", "batched"
+            self.level[g], self.method[g] = level, "batched"
 
     def result(self, several: bool) -> GroupScores:
         """The finished groups; with several orders each has a Profile."""
@@ -163,7 +166,7 @@ class GroupScores:
         except (IndexError, TypeError):
             raise IndexError(f"there is no group at {position!r}; there are {len(self)} groups.") from None
         columns = self._columns
-        if columns.level[i] == "none":
+        if columns.method[i] == "empty":
             scores = [Score.empty(q) for q in self._orders]
         else:
             batch, place = self._spectra[i]

@@ -38,6 +38,11 @@ def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()
     return f"<table>{top}<tbody>{body}</tbody></table>"
 
 
+def shown(bounds: tuple[float, float]) -> str:
+    """Bounds for people."""
+    return f"{bounds[0]:.12g} … {bounds[1]:.12g}"
+
+
 def number(value: float) -> str:
     """A score for people: six significant digits."""
     return f"{value:.6g}"
@@ -52,7 +57,7 @@ class Score(float):
     Attributes
     ----------
     bounds : tuple of float
-        (low, high), containing the exact score as far as `level` claims.
+        (low, high), containing the exact score as far as `level` claims; NaN where it claims nothing.
     level : str
         "deterministic", "probabilistic", "estimated" or "none".
     q : float
@@ -132,9 +137,11 @@ class Score(float):
         # A narrow interval is a rounding error; a wide one is part of the answer and shown in full.
         narrow = self.half_width <= 1e-3 * abs(self) or math.isnan(self)
         low, high = map(number, self.bounds)
-        interval = f"± {self.half_width:.1g}" if narrow else f"in [{low}, {high}]"
+        interval = f" ± {self.half_width:.1g}" if narrow else f" in [{low}, {high}]"
+        if self.level == "none" and not math.isnan(self):  # nothing is claimed of it
+            interval = ""
         return (
-            f"Score({number(self)} {interval}, q={order_name(self.q)}, n={self.n}, method={self.method!r}, "
+            f"Score({number(self)}{interval}, q={order_name(self.q)}, n={self.n}, method={self.method!r}, "
             f"level={self.level!r})"
         )
 
@@ -144,7 +151,7 @@ class Score(float):
     def _repr_html_(self) -> str:
         rows: list[tuple[object, ...]] = [
             ("Vendi Score" if self.q == 1 else f"Vendi Score of order {order_name(self.q)}", number(self)),
-            ("bounds", f"{self.bounds[0]:.12g} … {self.bounds[1]:.12g} ({self.level})"),
+            ("bounds", "none" if self.level == "none" else f"{shown(self.bounds)} ({self.level})"),
             ("items", self.n),
             ("method", self.method),
         ]
@@ -231,7 +238,7 @@ class Profile(Mapping[float, Score]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (order_name(q), number(score), f"{score.bounds[0]:.12g} … {score.bounds[1]:.12g}", score.level)
+            (order_name(q), number(score), shown(score.bounds), score.level)
             for q, score in self._scores.items()
         ]
         return html_table(rows, ("q", "score", "bounds", "level"))

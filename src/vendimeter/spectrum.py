@@ -257,10 +257,12 @@ class Spectrum:
         return 2 * self.error
 
     def score(self, q: float | str) -> Answer:
-        """The score of order q and the bounds that contain it."""
+        """The score of order q and the bounds that contain it; they are NaN where nothing is claimed."""
         q = parse_order(q)
-        low, high = bracket(self.eigenvalues, self.error, q)
         value = hill(self.eigenvalues, q, zero_below=self.rank_threshold)
+        if self.level == "none":
+            return Answer(float(value), math.nan, math.nan)
+        low, high = bracket(self.eigenvalues, self.error, q)
         return Answer(float(np.clip(value, low, high)), float(low), float(high))
 
 
@@ -295,5 +297,7 @@ class MomentSpectrum:
             float(_from_norm(np.array(max(norm, 0.0)), q))
             for norm in (self.norm, self.norm + self.error, self.norm - self.error)
         )
+        if self.level == "none":
+            return Answer(value, math.nan, math.nan)
         low, high = max(low * (1 - 16 * UNIT), 1.0), min(high * (1 + 16 * UNIT), float(self.size))
         return Answer(min(max(value, low), high), low, high)

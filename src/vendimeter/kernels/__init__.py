@@ -14,6 +14,7 @@ from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed, FromFunction
 from vendimeter.kernels.matrices import FromDistances, Precomputed
 from vendimeter.kernels.radial import RBF, Laplacian
+from vendimeter.kernels.random_features import RandomFeatures
 from vendimeter.kernels.sets import Jaccard, Match
 from vendimeter.kernels.text import NGram
 from vendimeter.kernels.vectors import Cosine, Polynomial, ProbabilityProduct
@@ -34,6 +35,7 @@ __all__ = [
     "Precomputed",
     "ProbabilityProduct",
     "Product",
+    "RandomFeatures",
     "Sum",
     "Tanimoto",
     "as_kernel",

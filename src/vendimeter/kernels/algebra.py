@@ -16,7 +16,7 @@ from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.spectrum import UNIT
 
-__all__ = ["combine", "multiply"]
+__all__ = ["combine", "multiply", "multiply_features"]
 
 PRODUCT_ENTRIES = 10_000_000  # a product of sparse features may have this many entries in any case
 PRODUCT_WIDTH = 4096  # beyond this many columns dense features are not multiplied, but their kernels are
@@ -68,6 +68,11 @@ def multiply(parts: Sequence[Similarity]) -> Similarity:
     for part in parts[1:]:
         product = _multiply_two(product, part)
     return product
+
+
+def multiply_features(parts: Sequence[Features]) -> Features:
+    """All products of the columns, however few the rows: columns that mean the same for every batch."""
+    return functools.reduce(_Multiplied, parts)
 
 
 def _multiply_two(left: Similarity, right: Similarity) -> Similarity:

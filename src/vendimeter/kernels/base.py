@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -11,8 +12,8 @@ from typing import Any, ClassVar
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number
 from vendimeter.errors import InputError
-from vendimeter.kernels.algebra import combine, multiply
-from vendimeter.similarity import Similarity
+from vendimeter.kernels.algebra import combine, multiply, multiply_features
+from vendimeter.similarity import Features, Similarity
 
 __all__ = ["Kernel", "Product", "Sum"]
 
@@ -37,10 +38,44 @@ class Kernel(ABC):
             similarity.kernel = self
         return similarity
 
+    def fit(self, samples: Any, *, rng: int = 0) -> Kernel:
+        """The kernel with the parameters that come from data fixed by these samples.
+
+        Examples
+        --------
+        >>> import vendimeter as vm
+        >>> vm.kernels.RBF("median").fit([[0.0], [3.0], [4.0]])
+        RBF(sigma=3.0)
+        """
+        return self.similarity(samples, rng=rng).kernel
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that this one is made of."""
+        return ()
+
     @property
     def fitted(self) -> bool:
         """Whether no parameter waits for data."""
-        return True
+        return all(part.fitted for part in self.parts)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it only stands in for another kernel, so that no bound holds for the score."""
+        return any(part.approximate for part in self.parts)
+
+    @property
+    def needs_all(self) -> str | None:
+        """Why all items are needed at once, and what to do instead; None where `batch_features` will do."""
+        if not self.parts:
+            return "it does not say that its features mean the same in every batch. Score all items at once"
+        return next((part.needs_all for part in self.parts if part.needs_all is not None), None)
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """Features whose columns mean the same for every batch of samples; only where `needs_all` is None."""
+        similarity = self.similarity(samples, rng=rng)
+        assert isinstance(similarity, Features)
+        return similarity
 
     def __add__(self, other: Any) -> Sum:
         if not isinstance(other, Kernel):
@@ -102,15 +137,23 @@ class Sum(Kernel):
             )
 
     @property
-    def fitted(self) -> bool:
-        """Whether no part waits for data."""
-        return all(kernel.fitted for _, kernel in self.terms)
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels of the terms."""
+        return tuple(kernel for _, kernel in self.terms)
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The weighted mean of the similarities of the parts."""
+        return self._combined([kernel.similarity(samples, rng=rng) for _, kernel in self.terms])
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """The features of the parts, side by side."""
+        whole = self._combined([kernel.batch_features(samples, rng=rng) for _, kernel in self.terms])
+        assert isinstance(whole, Features)
+        return whole
+
+    def _combined(self, parts: Sequence[Similarity]) -> Similarity:
         self._check()
         weights = [weight for weight, _ in self.terms]
-        parts = [kernel.similarity(samples, rng=rng) for _, kernel in self.terms]
         whole = combine(parts, [weight / sum(weights) for weight in weights])
         whole.kernel = Sum(tuple((weight, part.kernel) for weight, part in zip(weights, parts, strict=True)))
         return whole
@@ -134,9 +177,16 @@ class Product(Kernel):
         return "*".join(_bracketed(kernel) for kernel in self.factors)
 
     @property
-    def fitted(self) -> bool:
-        """Whether no factor waits for data."""
-        return all(kernel.fitted for kernel in self.factors)
+    def parts(self) -> tuple[Kernel, ...]:
+        """The factors."""
+        return self.factors
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """All products of the factors' columns."""
+        parts = [kernel.batch_features(samples, rng=rng) for kernel in self.factors]
+        whole = multiply_features(parts)
+        whole.kernel = Product(tuple(part.kernel for part in parts))
+        return whole
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The product of the similarities of the factors."""

@@ -10,7 +10,7 @@ from vendimeter import _tables
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Similarity
+from vendimeter.similarity import Features, Similarity
 
 __all__ = ["On"]
 
@@ -44,12 +44,18 @@ class On(Kernel):
         return f"On({self.column!r}, {self.kernel!r})"
 
     @property
-    def fitted(self) -> bool:
-        """Whether the kernel of the column waits for no data."""
-        return self.kernel.fitted
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel of the column."""
+        return (self.kernel,)
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The similarities of the column."""
-        similarity = self.kernel.similarity(_tables.column(samples, self.column), rng=rng)
+        return self._named(self.kernel.similarity(_tables.column(samples, self.column), rng=rng))
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """The features of the column."""
+        return self._named(self.kernel.batch_features(_tables.column(samples, self.column), rng=rng))
+
+    def _named(self, similarity: Any) -> Any:
         similarity.kernel = replace(self, kernel=similarity.kernel)
         return similarity

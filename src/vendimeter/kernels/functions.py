@@ -17,7 +17,7 @@ from vendimeter._options import whole_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import Cosine
-from vendimeter.similarity import Pairwise, Similarity, row_keys
+from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 
 __all__ = ["Embed", "FromFunction"]
 
@@ -65,6 +65,14 @@ class FromFunction(Kernel):
         called = getattr(self.function, "__qualname__", type(self.function).__name__)
         flags = [flag for flag in ("block", "normalize", "symmetrize", "project") if getattr(self, flag)]
         return f"FromFunction({', '.join([called, *(f'{flag}=True' for flag in flags)])})"
+
+    @property
+    def needs_all(self) -> str:
+        """A function of pairs has no features."""
+        return (
+            "it compares items in pairs and has no features. Use Embed(encoder) with an encoder that stands for the "
+            "same similarity, or score a random sample"
+        )
 
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of calls of the function."""
@@ -240,13 +248,19 @@ class Embed(Kernel):
             )
         return vectors
 
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel behind the encoder."""
+        return (self.kernel,)
+
     def build(self, samples: Any, rng: int) -> Similarity:
         """Encode, then compare."""
-        similarity = self.kernel.similarity(self._encode(samples), rng=rng)
+        return self._named(self.kernel.similarity(self._encode(samples), rng=rng))
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """Encode, then take the features of the vectors."""
+        return self._named(self.kernel.batch_features(self._encode(samples), rng=rng))
+
+    def _named(self, similarity: Any) -> Any:
         similarity.kernel = replace(self, kernel=similarity.kernel)
         return similarity
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the kernel behind the encoder waits for no data."""
-        return self.kernel.fitted

@@ -87,6 +87,11 @@ class Precomputed(Kernel):
     project: bool = False
     name: ClassVar[str] = "precomputed"
 
+    @property
+    def needs_all(self) -> str:
+        """A matrix of all items."""
+        return "it is a matrix of all pairs of items. Pass the embeddings behind it with another kernel"
+
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix, to be checked before it is used."""
         return Matrix(
@@ -165,6 +170,11 @@ class FromDistances(Kernel):
     def fitted(self) -> bool:
         """Whether the scale is a number."""
         return self.scale != "median"
+
+    @property
+    def needs_all(self) -> str:
+        """A matrix of all items."""
+        return "it is a matrix of all pairs of items. Pass the embeddings behind it with another kernel"
 
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix of similarities, to be checked before it is used."""

@@ -129,6 +129,15 @@ class _Radial(Kernel):
         """Whether the scale is a number."""
         return self._scale != "median"
 
+    @property
+    def needs_all(self) -> str:
+        """Infinitely many features."""
+        called = type(self).__name__
+        scale = f"{self._scale:g}" if self.fitted else "σ" if called == "RBF" else "scale"
+        return (
+            f"its features are infinitely many. Use RandomFeatures({called}({scale})), which stands in for it"
+        )
+
     def build(self, samples: Any, rng: int) -> Similarity:
         """Blocks on demand; a median scale is fitted first, on all samples."""
         rows = self._rows(samples)

@@ -92,6 +92,11 @@ class Jaccard(Kernel):
 
     name: ClassVar[str] = "jaccard"
 
+    @property
+    def needs_all(self) -> str:
+        """No finite features."""
+        return "it is a ratio and has no finite features. Score a random sample"
+
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of ratios, the intersections by matrix products."""
         rows = self._rows(samples)
@@ -243,6 +248,14 @@ class Match(Kernel):
 
     def __repr__(self) -> str:
         return f"Match({'fraction=True' if self.fraction else ''})"
+
+    @property
+    def needs_all(self) -> str:
+        """A column a value that was met."""
+        return (
+            "its features are one column a value, and which values there are is known only at the end. Count them "
+            "as they come (collections.Counter) and score them with counts="
+        )
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Sparse features: an indicator of the value, or of the value of each attribute."""

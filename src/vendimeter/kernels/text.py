@@ -80,6 +80,14 @@ class NGram(Kernel):
         )
         return f"NGram({self.low}, {self.high}{tokenizer}{'' if self.lowercase else ', lowercase=False'})"
 
+    @property
+    def needs_all(self) -> str:
+        """A column an n-gram that was met."""
+        return (
+            "its features are one column an n-gram, and which there are is known only at the end. Use an encoder with "
+            "fixed columns, such as Embed(HashingVectorizer(n_features=4096).transform) of scikit-learn"
+        )
+
     def build(self, samples: Any, rng: int) -> Features:
         """Sparse features: counts of n-grams, each length of gram of equal weight."""
         from scipy import sparse

@@ -13,7 +13,7 @@ from vendimeter._devices import concat, is_foreign, move, namespace, numpy_dtype
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
-from vendimeter.kernels.algebra import multiply
+from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Similarity
 from vendimeter.spectrum import UNIT
@@ -100,6 +100,11 @@ class Cosine(Kernel):
 
     name: ClassVar[str] = "cosine"
 
+    @property
+    def needs_all(self) -> None:
+        """Nothing: features of different batches add up."""
+        return None
+
     def build(self, samples: Any, rng: int) -> Features:
         """Features: the rows, normalised."""
         rows = as_rows(samples, kernel="the cosine kernel")
@@ -131,6 +136,11 @@ class ProbabilityProduct(Kernel):
     """
 
     name: ClassVar[str] = "probability-product"
+
+    @property
+    def needs_all(self) -> None:
+        """Nothing: features of different batches add up."""
+        return None
 
     def build(self, samples: Any, rng: int) -> Features:
         """Features: the square roots of the probabilities."""
@@ -205,12 +215,25 @@ class Polynomial(Kernel):
         if not 0 <= as_number(self.offset) < math.inf:
             raise InputError(f"offset={brief(self.offset)}; expected a finite number from 0 up.")
 
+    @property
+    def needs_all(self) -> None:
+        """Nothing: features of different batches add up."""
+        return None
+
     def build(self, samples: Any, rng: int) -> Similarity:
         """Features where they are no wider than the matrix, blocks otherwise."""
+        return multiply([self._base(samples)] * self.degree)
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """All products of `degree` columns."""
+        features = multiply_features([self._base(samples)] * self.degree)
+        features.kernel = self
+        return features
+
+    def _base(self, samples: Any) -> Features:
         rows = as_rows(samples, kernel="the polynomial kernel")
-        width = rows.shape[1] + (self.offset > 0)
-        base = Features(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
-        return multiply([base] * self.degree)
+        width = int(rows.shape[1]) + (self.offset > 0)
+        return Features(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
 
     def _prepare(self, rows: Any, positions: np.ndarray) -> Any:
         if self.offset > 0:

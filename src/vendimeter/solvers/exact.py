@@ -15,11 +15,11 @@ from vendimeter.errors import IndefiniteError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
-from vendimeter.solvers.gram import gram
+from vendimeter.solvers.gram import Gram, gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, check_size
 from vendimeter.spectrum import UNIT, MomentSpectrum, Spectrum
 
-__all__ = ["Solution", "clean", "projected", "solve", "validated"]
+__all__ = ["Solution", "clean", "of_gram", "projected", "solve", "validated"]
 
 SHORTCUT_WIDTH = 1e-8  # a shortcut whose bounds are wider than this, relatively, gives way to the eigenvalues
 SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
@@ -64,8 +64,12 @@ def _columns(
     features: Features, weights: np.ndarray | None, plan: Plan, orders: Sequence[float], rng: int
 ) -> Solution:
     check_size(features.width, "the matrix of features")
-    found = gram(features, weights, precision=plan.precision, rng=rng)
-    notes: dict[str, Any] = {"precision": plan.precision}
+    return of_gram(gram(features, weights, precision=plan.precision, rng=rng), plan.precision, orders, rng)
+
+
+def of_gram(found: Gram, precision: str, orders: Sequence[float], rng: int) -> Solution:
+    """The d×d matrix of features → its spectrum."""
+    notes: dict[str, Any] = {"precision": precision}
     if found.confidence < 1:
         notes["confidence"] = found.confidence
     return _of_dense(found.matrix, found.error, orders, rng, "gram", notes, confidence=found.confidence)

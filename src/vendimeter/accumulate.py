@@ -1,0 +1,461 @@
+"""The mergeable statistic: Σ w φφᵀ, Σ w and n, which is all that a score of features needs.
+
+Streams, files larger than memory and pieces of work on many machines are all this one sum. It is kept raw and divided
+only when a score is asked for, so that sums add up exactly as their items would.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _saved
+from vendimeter._arrays import is_sparse, length
+from vendimeter._devices import as_like, concat, is_foreign, local, to_host, wide_mode
+from vendimeter._matrix_checks import Policy
+from vendimeter._messages import brief, unknown
+from vendimeter._options import check_rng
+from vendimeter._score import run, to_score, unclaimed
+from vendimeter._weights import Mass, raw_weights
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
+from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.kernels.description import describe, fingerprint, rebuild, same
+from vendimeter.results import Profile
+from vendimeter.similarity import Features
+from vendimeter.solvers.exact import Solution, of_gram
+from vendimeter.solvers.gram import PROBES, GramSum
+from vendimeter.solvers.plan import Plan
+from vendimeter.spectrum import parse_orders
+
+__all__ = ["Accumulator", "joined"]
+
+WIDEST = 16_384  # columns of features, at most: the sum takes 2 GiB there
+PRECISIONS = ("float64", "float32")
+
+
+@dataclass
+class _Kept:
+    """Feature rows that are kept as they are, with their masses (None for 1 each)."""
+
+    rows: Any
+    masses: np.ndarray | None
+    rounding: float
+
+    @property
+    def count(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def nbytes(self) -> int:
+        if is_sparse(self.rows):
+            return int(self.rows.data.nbytes + self.rows.indices.nbytes + self.rows.indptr.nbytes)
+        return 8 * math.prod(self.rows.shape)
+
+
+class Accumulator:
+    """A score that grows: batches in, scores out at any time, and two of them add up.
+
+    What is held is the d×d matrix Σ w φφᵀ of the features and never the items, so memory does not grow with them. (Up
+    to about d/2 items their features are held instead, which is less.) The order of the items, how they were cut into
+    batches, and which accumulator saw which of them, change nothing beyond rounding, and the rounding is in the bounds.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        One with finite features that mean the same in every batch: ``"cosine"``, `Polynomial`, `ProbabilityProduct`,
+        `RandomFeatures`, an `Embed` or `On` over these, sums and products of them. Others are refused, with the
+        reason and what to use instead.
+    precision : {"float64", "float32"}
+        Of the products of features; "float32" is faster on a CPU and measures its error on the way, as for
+        `vendimeter.score`.
+    rng : int
+        Seed of the vectors that measure it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> rows = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> total = vm.Accumulator()
+    >>> for batch in np.split(rows, 10):
+    ...     total.update(batch)
+    >>> abs(total.score() - vm.score(rows)) < 1e-10
+    True
+    >>> first, second = vm.Accumulator(), vm.Accumulator()
+    >>> first.update(rows[:300])
+    >>> second.update(rows[300:])
+    >>> (first + second).n
+    1000
+    """
+
+    def __init__(self, kernel: Any = "cosine", *, precision: str = "float64", rng: int = 0):
+        self.kernel: Kernel = as_kernel(kernel)
+        reason = self.kernel.needs_all
+        if reason is not None:
+            raise InputError(f"{self.kernel!r} cannot be accumulated: {reason}.")
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        self.precision, self.rng = precision, check_rng(rng)
+        self.n = 0
+        self.updates = 0
+        self.width: int | None = None
+        self._kept: list[_Kept] = []
+        self._sum: GramSum | None = None
+        self._found: Solution | None = None  # until something is added
+
+    # ------------------------------------------------------------------------------------------------------- growing
+
+    def update(self, samples: Any, *, weights: Any = None, counts: Any = None) -> None:
+        """Add a batch of items; if it is refused, nothing is added.
+
+        Parameters
+        ----------
+        samples : array, sparse array, list or table
+            What the kernel takes. An empty batch is fine.
+        weights : array of shape (n,), optional
+            Masses of the items, of any scale: only their ratios count, over all batches. (In `vendimeter.score`, which
+            sees all items at once, weights sum to 1.)
+        counts : array of shape (n,), optional
+            How often each item occurs.
+        """
+        mass = raw_weights(weights, counts)
+        size = _size(samples)
+        if mass is not None and size is not None and len(mass.values) != size:
+            raise InputError(
+                f"{mass.name} has {len(mass.values)} entries and there are {size} items; expected one an item."
+            )
+        with wide_mode(self.precision):
+            if size == 0:
+                self.updates += 1
+            else:
+                self.add_features(self.kernel.batch_features(samples, rng=self.rng), mass)
+
+    def add_features(self, features: Features, mass: Mass | None = None) -> None:
+        """Add a batch whose features have been made already; for those who build on this class."""
+        self._add(features, None if mass is None else mass.values)
+        self.n += features.n if mass is None else mass.size()
+        self.updates += 1
+
+    def _add(self, features: Features, masses: np.ndarray | None) -> None:
+        """Add features; errors come before anything is changed."""
+        self._check_width(features.width)
+        if masses is not None and len(masses) != features.n:
+            raise InputError(f"there are {len(masses)} weights and {features.n} items; expected one an item.")
+        if self._sum is None and self._keeps(self._kept_bytes + _row_bytes(features), features.width):
+            kept = _Kept(features.rows(slice(None)), masses, features.rounding)
+            self._kept.append(kept)
+        else:
+            total = self._sum or GramSum(features.width, precision=self.precision, rng=self.rng)
+            total.add(features, masses)  # first, because it is this that may fail
+            for kept in self._kept:
+                total.add(Features(kept.rows, rounding=kept.rounding), kept.masses)
+            self._sum, self._kept = total, []
+        self.width, self._found = features.width, None
+
+    @staticmethod
+    def _keeps(size: int, width: int) -> bool:
+        """Whether feature rows of this many bytes are still kept: half of what their sum would take."""
+        return size <= 4 * width * width
+
+    @property
+    def _kept_bytes(self) -> int:
+        return sum(kept.nbytes for kept in self._kept)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the sum, or the rows in its place, take."""
+        if self._sum is not None and self._sum.total is not None:
+            return 8 * (self._sum.width + self._sum.probes) * self._sum.width
+        return self._kept_bytes
+
+    def _check_width(self, width: int) -> None:
+        if width > WIDEST:
+            raise TooLargeError(
+                f"the features have {width} columns, and a sum of {width}×{width} would take "
+                f"{8 * width**2 / 2**30:.0f} GiB; expected at most {WIDEST} columns. Reduce them first, for example "
+                "by a random projection, or score all items at once with vendimeter.score."
+            )
+        if self.width is not None and width != self.width:
+            raise MismatchError(
+                f"the batch has features of {width} columns and the ones before had {self.width}; expected the same."
+            )
+
+    # ------------------------------------------------------------------------------------------------------- merging
+
+    def merge(self, *others: Accumulator) -> Accumulator:
+        """Add what other accumulators have seen; they stay as they are.
+
+        Returns
+        -------
+        Accumulator
+            Itself.
+        """
+        for other in others:
+            self._check_mate(other)
+        for other in [copy.copy(other) for other in others]:  # an accumulator may be merged with itself
+            self._take(other)
+        return self
+
+    def _take(self, other: Accumulator) -> None:
+        with wide_mode(self.precision):
+            self._found = None
+            for kept in list(other._kept):
+                self._add(Features(kept.rows, rounding=kept.rounding), kept.masses)
+            if other._sum is not None:
+                total = self._sum or GramSum(other._sum.width, precision=self.precision, rng=self.rng)
+                total.merge(other._sum)
+                for kept in self._kept:
+                    total.add(Features(kept.rows, rounding=kept.rounding), kept.masses)
+                self._sum, self._kept, self.width = total, [], other.width
+        self.n += other.n
+        self.updates += other.updates
+
+    def _check_mate(self, other: Any) -> None:
+        if not isinstance(other, Accumulator):
+            raise MismatchError(
+                f"an accumulator was merged with {brief(other)}; expected another accumulator."
+            )
+        if not same(self.kernel, other.kernel):
+            raise MismatchError(
+                f"the accumulators have the kernels {self.kernel!r} and {other.kernel!r}; expected one kernel."
+            )
+        if None not in (self.width, other.width) and self.width != other.width:
+            raise MismatchError(
+                f"the accumulators have features of {self.width} and {other.width} columns; expected the same."
+            )
+        if (self.precision, self.precision == "float32" and self.rng) != (
+            other.precision,
+            other.precision == "float32" and other.rng,
+        ):
+            raise MismatchError(
+                f"the accumulators work in {self.precision} with rng={self.rng} and in {other.precision} with "
+                f"rng={other.rng}; expected the same, since their bounds add up only then."
+            )
+
+    def copy(self) -> Accumulator:
+        """Another one with the same content, which grows by itself."""
+        return Accumulator(self.kernel, precision=self.precision, rng=self.rng).merge(self)
+
+    def __add__(self, other: Any) -> Accumulator:
+        return self.copy().merge(other) if isinstance(other, Accumulator) else NotImplemented
+
+    def __iadd__(self, other: Any) -> Accumulator:
+        return self.merge(other) if isinstance(other, Accumulator) else NotImplemented
+
+    def __radd__(self, other: Any) -> Accumulator:
+        return self.copy() if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    # ------------------------------------------------------------------------------------------------------- scoring
+
+    def score(self, q: Any = 1) -> Any:
+        """The score of everything so far.
+
+        Parameters
+        ----------
+        q : float, str or list of them
+            The order, or orders; a list gives a `Profile`.
+
+        Returns
+        -------
+        Score or Profile
+        """
+        orders, several = parse_orders(q)
+        solution = self._solution()
+        d, updates = self.width, f"{self.updates} update{'s' if self.updates != 1 else ''}"
+        held = f"the {d}×{d} matrix of features" if self._sum is not None else "feature rows"
+        plan = Plan("columns", "float64", f"{held}, accumulated over {updates}")
+        scores = [to_score(solution, plan, Policy(), order, self.n, self.kernel) for order in orders]
+        return Profile(scores) if several else scores[0]
+
+    def profile(self, q: Any = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))) -> Profile:
+        """Scores of several orders."""
+        return self.score(parse_orders(q)[0])
+
+    def _solution(self) -> Solution:
+        """All eigenvalues, so that every order can be answered; kept until something is added."""
+        if self._found is not None:
+            return self._found
+        orders = [1.0, 2.0]  # several, so that no shortcut is taken
+        with wide_mode(self.precision):
+            if self._sum is not None and self._sum.mass > 0:
+                found = of_gram(self._sum.result(), self.precision, orders, self.rng)
+                found = unclaimed(found) if self.kernel.approximate else found
+            else:
+                features, masses = self._rows()
+                _, found = run(
+                    features,
+                    None if masses is None else masses / masses.sum(),
+                    orders,
+                    Policy(),
+                    method="auto",
+                    precision=self.precision,
+                    tol=None,
+                    rng=self.rng,
+                )
+        self._found = found
+        return found
+
+    def _rows(self) -> tuple[Features, np.ndarray | None]:
+        """The kept rows as one collection, and their masses."""
+        kept = [part for part in self._kept if part.masses is None or part.masses.any()]
+        if not kept:
+            seen = "every item has weight 0" if self.n else "no item was added"
+            raise EmptyError(f"{seen}, and the diversity of nothing is undefined; update it first.")
+        masses = None
+        if any(part.masses is not None for part in kept):
+            ones = (np.ones(part.count) if part.masses is None else part.masses for part in kept)
+            masses = np.concatenate(list(ones))
+        features = Features(
+            joined([part.rows for part in kept]), rounding=max(part.rounding for part in kept)
+        )
+        features.kernel = self.kernel
+        return features, masses
+
+    @property
+    def mass(self) -> float:
+        """The sum of the weights so far: of the counts, or the number of items, where no weights were given."""
+        kept = sum(part.count if part.masses is None else float(part.masses.sum()) for part in self._kept)
+        return kept + (0.0 if self._sum is None else self._sum.mass)
+
+    def __repr__(self) -> str:
+        width = "" if self.width is None else f", width={self.width}"
+        return f"Accumulator({self.kernel!r}, n={self.n}{width})"
+
+    # ------------------------------------------------------------------------------------------- to and from disk
+
+    def save(self, path: Any) -> None:
+        """Write everything into one file, all or nothing: a .npz archive of plain arrays, without pickle.
+
+        A stream that was cut short goes on from there: ``updates`` says how many batches have been taken in.
+        """
+        _saved.write(path, "accumulator", self._header(), self._arrays())
+
+    def _header(self) -> dict[str, Any]:
+        held = "sum" if self._sum is not None else "rows" if self._kept else "nothing"
+        header = {
+            "kernel": describe(self.kernel),
+            "fingerprint": fingerprint(self.kernel),
+            "precision": self.precision,
+            "rng": self.rng,
+            "n": self.n,
+            "updates": self.updates,
+            "width": self.width or 0,
+            "held": held,
+        }
+        if self._sum is not None:
+            header |= {"mass": self._sum.mass, "error": self._sum.error, "image_error": self._sum.image_error}
+        elif self._kept:
+            header |= {
+                "rounding": max(part.rounding for part in self._kept),
+                "weighted": any(part.masses is not None for part in self._kept),
+            }
+        return header
+
+    def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        if self._sum is not None:
+            yield "total", to_host(self._sum.total)
+            if self._sum.image is not None:
+                yield "image", to_host(self._sum.image)
+        elif self._kept:
+            rows = joined([part.rows for part in self._kept])
+            yield "rows", rows.toarray() if is_sparse(rows) else to_host(rows)
+            if any(part.masses is not None for part in self._kept):
+                parts = (np.ones(part.count) if part.masses is None else part.masses for part in self._kept)
+                yield "masses", np.concatenate(list(parts))
+
+    @classmethod
+    def load(cls, path: Any, kernel: Any = None) -> Accumulator:
+        """Read what `save` wrote; everything is checked before it is used.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        kernel : Kernel, optional
+            Needed where the kernel holds a function of your own (such as the encoder of an `Embed`), which no file can
+            hold; it must be the one that was used.
+        """
+        with _saved.opened(path, "accumulator") as archive:
+            return cls._read(archive, kernel)
+
+    @classmethod
+    def _read(cls, archive: _saved.Archive, kernel: Any) -> Accumulator:
+        header = archive.header
+        given = rebuild(header.get("kernel")) if kernel is None else as_kernel(kernel)
+        if fingerprint(given) != header.get("fingerprint"):
+            raise MismatchError(
+                f"the file was written with the kernel {brief(header.get('kernel'))}, and this is {given!r}; expected "
+                "the same."
+            )
+        found = cls(given, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng"))
+        found.n, found.updates = archive.whole("n"), archive.whole("updates")
+        held = archive.choice("held", ("sum", "rows", "nothing"))
+        width = archive.whole("width")
+        found.width = width or None
+        if held == "sum":
+            found._sum = _read_sum(archive, found, width)
+        elif held == "rows":
+            found._kept = [_read_rows(archive, width)]
+        return found
+
+
+def _read_sum(archive: _saved.Archive, owner: Accumulator, width: int) -> GramSum:
+    if not 0 < width <= WIDEST:
+        raise archive.damaged(f"width is {width}")
+    total = GramSum(width, precision=owner.precision, rng=owner.rng)
+    total.mass, total.error = archive.number("mass"), archive.number("error")
+    total.image_error = archive.number("image_error")
+    total.total = archive.array("total", (width, width))
+    # Every item has norm 1, so that the trace is the mass; what can be told, is told before it gives a wrong score.
+    size, apart = float(np.abs(total.total).max()), float(np.abs(total.total - total.total.T).max())
+    if apart > 1e-10 * size:
+        raise archive.damaged(f"the sum is not symmetric, by {apart:.2g}")
+    if abs(np.trace(total.total) - total.mass) > 1e-4 * total.mass or total.total.diagonal().min() < 0:
+        raise archive.damaged("the sum does not fit its mass")
+    if owner.precision == "float32":
+        total.image = archive.array("image", (width, PROBES))
+    return total
+
+
+def _read_rows(archive: _saved.Archive, width: int) -> _Kept:
+    rows = archive.array("rows", (None, width))
+    norms = np.linalg.norm(rows, axis=1)
+    if not len(rows) or np.abs(norms - 1).max() > 1e-6:
+        raise archive.damaged("its rows are no features")
+    masses = archive.array("masses", (len(rows),)) if archive.header.get("weighted") else None
+    if masses is not None and masses.min() < 0:
+        raise archive.damaged("it holds a negative weight")
+    return _Kept(rows, masses, archive.number("rounding"))
+
+
+def _size(samples: Any) -> int | None:
+    """How many items an array or list has; None where that is for the kernel to find out."""
+    samples = local(samples)
+    if is_sparse(samples) or is_foreign(samples) or isinstance(samples, np.ndarray | list | tuple):
+        return length(samples)
+    return None
+
+
+def _row_bytes(features: Features) -> int:
+    """Bytes of all feature rows, if they were kept."""
+    if not features.sparse:
+        return 8 * features.n * features.width
+    return 12 * int(features.data.nnz) + 8 * features.n
+
+
+def joined(parts: list[Any]) -> Any:
+    """Feature rows of several batches, one after another; where some are dense, all are."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(is_sparse(part) for part in parts):
+        from scipy import sparse
+
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    parts = [part.toarray() if is_sparse(part) else part for part in parts]
+    like = next((part for part in parts if is_foreign(part)), None)
+    return concat([as_like(part, like) for part in parts])

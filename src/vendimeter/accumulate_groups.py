@@ -1,0 +1,431 @@
+"""One accumulator a label, in memory that stays bounded."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _saved, _tables
+from vendimeter._devices import wide_mode
+from vendimeter._matrix_checks import Policy
+from vendimeter._membership import Membership, read
+from vendimeter._messages import brief, unknown
+from vendimeter._options import byte_count, bytes_shown
+from vendimeter._score_groups import Request, solve_groups
+from vendimeter._weights import Mass, raw_weights
+from vendimeter.accumulate import Accumulator
+from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
+from vendimeter.groups import Columns, GroupScores
+from vendimeter.similarity import Features
+from vendimeter.solvers.batched import SMALL
+from vendimeter.spectrum import Spectrum, parse_orders
+
+__all__ = ["GroupAccumulator"]
+
+CHUNK_BYTES = 64 << 20  # of kept rows that are scored together
+AFTER_SPILL = 0.75  # of the memory that stays in use, so that not every update spills
+
+
+class GroupAccumulator:
+    """Scores of groups that grow: batches with labels in, scores of all labels out at any time.
+
+    Each label has an `Accumulator`. One with few items holds their features, one with more than about d/2 the d×d sum,
+    so that a label never takes more than 8·d² bytes. All of them together stay within `memory`.
+
+    Parameters
+    ----------
+    kernel, precision, rng
+        As for `Accumulator`.
+    memory : int or str
+        Bytes that may be held, such as ``"4 GiB"``.
+    spill : str or Path, optional
+        A folder for what does not fit: the labels that have waited longest are put into files there, in a folder of
+        their own that is removed with this object. Without it, a batch that would not fit is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> rows = np.random.default_rng(0).standard_normal((600, 8))
+    >>> by = np.repeat(["a", "b", "c"], 200)
+    >>> total = vm.GroupAccumulator()
+    >>> for part in np.array_split(np.arange(600), 7):
+    ...     total.update(rows[part], by=by[part])
+    >>> total.score().labels
+    ['a', 'b', 'c']
+    >>> bool(np.allclose(total.score().scores, vm.score_groups(rows, by=by).scores))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "cosine",
+        *,
+        precision: str = "float64",
+        rng: int = 0,
+        memory: int | str = "1 GiB",
+        spill: Any = None,
+    ):
+        self._empty = Accumulator(kernel, precision=precision, rng=rng)
+        self.memory = byte_count(memory, "memory")
+        self.updates = 0
+        self._held: OrderedDict[Hashable, Accumulator] = OrderedDict()  # by last use
+        self._bytes = 0
+        self._order: dict[Hashable, int] = {}  # labels in order of first appearance
+        self._files: dict[Hashable, Path] = {}
+        self._folder: Path | None = None
+        if spill is not None:
+            self._folder = _own_folder(self, spill)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel."""
+        return self._empty.kernel
+
+    @property
+    def labels(self) -> list[Hashable]:
+        """The labels, in order of first appearance."""
+        return list(self._order)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held in memory."""
+        return self._bytes
+
+    @property
+    def spilled(self) -> int:
+        """How many labels lie in files."""
+        return len(self._files)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._order
+
+    def __getitem__(self, label: Any) -> Accumulator:
+        """A copy of the accumulator of one label."""
+        if label not in self._order:
+            raise unknown("label", label, self._order)
+        return self._peek(label).copy()
+
+    def __repr__(self) -> str:
+        more = f", {self.spilled} in files" if self.spilled else ""
+        return f"GroupAccumulator({self.kernel!r}, {len(self)} labels, {bytes_shown(self._bytes)}{more})"
+
+    # ------------------------------------------------------------------------------------------------------- growing
+
+    def update(self, samples: Any, *, by: Any, weights: Any = None, counts: Any = None) -> None:
+        """Add a batch of items with their labels; if it is refused, nothing is added.
+
+        Parameters
+        ----------
+        samples : array, sparse array, list or table
+            What the kernel takes.
+        by : list, array, or name of a column
+            One label an item, or one set of labels an item; for a table, the name of the column with the labels.
+        weights, counts : array, optional
+            As for `Accumulator.update`.
+        """
+        mass = raw_weights(weights, counts)
+        if _tables.has_columns(samples):
+            by = _tables.labels(samples, by)
+        with wide_mode(self._empty.precision):
+            features = self.kernel.batch_features(samples, rng=self._empty.rng)
+            self._empty._check_width(features.width)
+            groups = read(by, features.n, None)
+            if mass is not None and len(mass.values) != features.n:
+                raise InputError(
+                    f"{mass.name} has {len(mass.values)} entries and there are {features.n} items; expected one an "
+                    "item."
+                )
+            # All rows are made, and so checked, before any label is touched.
+            rows = Features(features.rows(slice(None)), rounding=features.rounding)
+            places = np.split(groups.items, groups.starts[1:-1])
+            self._check_room(
+                {label: len(own) for label, own in zip(groups.labels, places, strict=True)}, rows
+            )
+            self._empty.width = features.width
+            for label, own in zip(groups.labels, places, strict=True):
+                self._grow(label, rows, own, mass)
+        self.updates += 1
+
+    def _grow(self, label: Hashable, rows: Features, places: np.ndarray, mass: Mass | None) -> None:
+        mine = self._open(label)
+        before = mine.nbytes
+        mine.add_features(rows.take(places), None if mass is None else mass.part(places))
+        self._bytes += mine.nbytes - before
+        self._make_room()
+
+    def _open(self, label: Hashable) -> Accumulator:
+        """The accumulator of a label, in memory, as the one used last."""
+        if label in self._held:
+            self._held.move_to_end(label)
+            return self._held[label]
+        mine = self._peek(label) if label in self._order else self._new()
+        self._files.pop(label, None)
+        self._order.setdefault(label, len(self._order))
+        self._held[label] = mine
+        self._bytes += mine.nbytes
+        return mine
+
+    def _peek(self, label: Hashable) -> Accumulator:
+        """The accumulator of a known label, wherever it is; the place stays as it is."""
+        if label in self._held:
+            return self._held[label]
+        return Accumulator.load(self._files[label], kernel=self.kernel)
+
+    def _new(self) -> Accumulator:
+        empty = self._empty
+        return Accumulator(empty.kernel, precision=empty.precision, rng=empty.rng)
+
+    def _check_room(self, sizes: dict[Hashable, int], rows: Features) -> None:
+        """Refuse a batch that would not fit, before any of it is added."""
+        width, row = rows.width, 8 * rows.width
+        largest = 8 * width * width
+        if largest > self.memory:
+            raise TooLargeError(
+                f"one label with features of {width} columns may take {bytes_shown(largest)}, and memory is "
+                f"{bytes_shown(self.memory)}; expected more memory, or fewer columns."
+            )
+        if self._folder is not None:
+            return
+        growth = 0
+        for label, count in sizes.items():
+            mine = self._held.get(label)
+            if mine is None:
+                growth += min(count * row, largest) if Accumulator._keeps(count * row, width) else largest
+            elif mine._sum is None:
+                after = mine.nbytes + count * row
+                growth += (after if Accumulator._keeps(after, width) else largest) - mine.nbytes
+        if self._bytes + growth > self.memory:
+            raise TooLargeError(
+                f"{len(set(sizes) | set(self._order))} labels would take {bytes_shown(self._bytes + growth)}, and "
+                f"memory is {bytes_shown(self.memory)}; expected less. Pass a larger memory=, or spill= with a "
+                "folder for what does not fit, or use coarser labels. Nothing of this batch was added."
+            )
+
+    def _make_room(self) -> None:
+        """Put the labels that have waited longest into files, where there is a folder for them."""
+        if self._bytes <= self.memory or self._folder is None:
+            return
+        while self._bytes > AFTER_SPILL * self.memory and len(self._held) > 1:
+            label, mine = next(iter(self._held.items()))
+            path = self._folder / f"{self._order[label]}.npz"
+            mine.save(path)
+            self._files[label] = path
+            del self._held[label]
+            self._bytes -= mine.nbytes
+
+    # ------------------------------------------------------------------------------------------------------- merging
+
+    def merge(self, *others: GroupAccumulator) -> GroupAccumulator:
+        """Add what others have seen, label by label; they stay as they are. Returns itself."""
+        for other in others:
+            if not isinstance(other, GroupAccumulator):
+                raise MismatchError(f"groups were merged with {brief(other)}; expected a GroupAccumulator.")
+            self._empty._check_mate(other._empty)
+        for other in others:
+            self._empty.width = self._empty.width or other._empty.width
+            updates = other.updates
+            for label in other.labels:
+                theirs = other._peek(label)
+                mine = self._open(label)
+                before = mine.nbytes
+                mine.merge(theirs)
+                self._bytes += mine.nbytes - before
+                self._make_room()
+                if self._bytes > self.memory and self._folder is None:
+                    raise TooLargeError(
+                        f"the merged labels take more than {bytes_shown(self.memory)}; expected less. Pass a larger "
+                        "memory=, or spill= with a folder for what does not fit. Some labels have been merged: start "
+                        "again from the saved parts."
+                    )
+            self.updates += updates
+        return self
+
+    def copy(self) -> GroupAccumulator:
+        """Another one with the same content, without a folder to spill to."""
+        empty = self._empty
+        twin = GroupAccumulator(empty.kernel, precision=empty.precision, rng=empty.rng, memory=self.memory)
+        return twin.merge(self)
+
+    def __add__(self, other: Any) -> GroupAccumulator:
+        return self.copy().merge(other) if isinstance(other, GroupAccumulator) else NotImplemented
+
+    def __iadd__(self, other: Any) -> GroupAccumulator:
+        return self.merge(other) if isinstance(other, GroupAccumulator) else NotImplemented
+
+    def __radd__(self, other: Any) -> GroupAccumulator:
+        return self.copy() if isinstance(other, int) and other == 0 else NotImplemented
+
+    # ------------------------------------------------------------------------------------------------------- scoring
+
+    def score(self, q: Any = 1) -> GroupScores:
+        """The scores of all labels so far, as `vendimeter.score_groups` gives them."""
+        orders, several = parse_orders(q)
+        if not self._order:
+            raise EmptyError("no item was added, so there are no groups; update it first.")
+        found = Columns(self.labels, orders, repr(self.kernel))
+        request = Request(orders, self._empty.precision, Policy(), self._empty.rng)
+        waiting: list[tuple[int, Features, np.ndarray | None]] = []
+        size = 0
+        with wide_mode(self._empty.precision):
+            for g, label in enumerate(self.labels):
+                mine = self._peek(label)
+                found.sizes[g] = mine.n
+                if not mine.mass:
+                    continue  # every item of it has weight 0: an empty group
+                if mine._sum is None:
+                    features, masses = mine._rows()
+                    if features.n <= SMALL:
+                        waiting.append((g, features, masses))
+                        size += 8 * features.n * features.width
+                        if size > CHUNK_BYTES:
+                            _solve_small(found, waiting, request)
+                            waiting, size = [], 0
+                        continue
+                _add_large(found, g, mine)
+            _solve_small(found, waiting, request)
+        return found.result(several)
+
+    # -------------------------------------------------------------------------------------------- to and from disk
+
+    def save(self, path: Any) -> None:
+        """Write everything into one file, as `Accumulator.save` does; labels are texts, numbers or tuples of them."""
+        headers: list[dict[str, Any]] = []
+        for label in self.labels:
+            if _unplain(_plain(label)) != label:
+                raise SavedStateError(
+                    f"the label {brief(label)} is a {type(label).__name__}, which the file cannot hold; expected "
+                    "texts, numbers, truth values, or tuples of them."
+                )
+            headers.append({"label": _plain(label), **self._peek(label)._header()})
+        for header in headers:
+            for name in ("kernel", "fingerprint", "precision", "rng"):
+                header.pop(name)
+        whole = self._empty._header() | {"updates": self.updates, "labels": headers, "memory": self.memory}
+        _saved.write(path, "group accumulator", whole, self._arrays())
+
+    def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        for g, label in enumerate(self.labels):
+            for name, array in self._peek(label)._arrays():
+                yield f"{g}/{name}", array
+
+    @classmethod
+    def load(
+        cls, path: Any, kernel: Any = None, *, memory: int | str | None = None, spill: Any = None
+    ) -> GroupAccumulator:
+        """Read what `save` wrote; everything is checked before it is used.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        kernel : Kernel, optional
+            As for `Accumulator.load`.
+        memory, spill
+            As for a new one; `memory` is what it was, by default.
+        """
+        with _saved.opened(path, "group accumulator") as archive:
+            empty = Accumulator._read(archive, kernel)
+            found = cls(
+                empty.kernel,
+                precision=empty.precision,
+                rng=empty.rng,
+                memory=archive.whole("memory", least=1) if memory is None else memory,
+                spill=spill,
+            )
+            found.updates, found._empty.width = archive.whole("updates"), archive.whole("width") or None
+            headers = archive.header.get("labels")
+            if not isinstance(headers, list) or not all(isinstance(header, dict) for header in headers):
+                raise archive.damaged("it has no labels")
+            for g, header in enumerate(headers):
+                label = _unplain(header.get("label"))
+                if label in found._order:
+                    raise archive.damaged(f"the label {brief(label)} is there twice")
+                part = archive.part(f"{g}/", {**archive.header, **header})
+                mine = Accumulator._read(part, empty.kernel)
+                found._order[label] = g
+                found._held[label] = mine
+                found._bytes += mine.nbytes
+                found._make_room()
+                if found._bytes > found.memory:
+                    raise TooLargeError(
+                        f"the labels of {str(path)!r} take more than {bytes_shown(found.memory)}; expected less. "
+                        "Pass a larger memory=, or spill= with a folder for what does not fit."
+                    )
+        return found
+
+
+def _solve_small(
+    found: Columns, waiting: list[tuple[int, Features, np.ndarray | None]], request: Request
+) -> None:
+    """Small groups of kept rows, in batches."""
+    if not waiting:
+        return
+    from vendimeter.accumulate import joined
+
+    parts = [features for _, features, _ in waiting]
+    whole = Features(joined([part.data for part in parts]), rounding=max(part.rounding for part in parts))
+    whole.kernel = parts[0].kernel
+    counts = np.array([part.n for part in parts])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    shares = [
+        np.full(part.n, 1 / part.n) if masses is None else masses / masses.sum()
+        for part, (_, _, masses) in zip(parts, waiting, strict=True)
+    ]
+    uniform = all(masses is None for _, _, masses in waiting)
+    places = np.array([g for g, _, _ in waiting])
+    groups = Membership(
+        [found.labels[g] for g in places.tolist()],
+        starts,
+        np.arange(starts[-1]),
+        None if uniform else np.concatenate(shares),
+        found.sizes[places],
+    )
+    solve_groups(found, places, whole, groups, request)
+
+
+def _add_large(found: Columns, g: int, mine: Accumulator) -> None:
+    """A group that is solved by itself."""
+    solution = mine._solution()
+    spectrum = solution.spectrum
+    assert isinstance(spectrum, Spectrum)
+    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), level=spectrum.level)
+    found.confidence[g], found.method[g] = spectrum.confidence, solution.method
+
+
+def _own_folder(owner: GroupAccumulator, spill: Any) -> Path:
+    """A folder of the owner's, inside the given one, that goes with it."""
+    try:
+        Path(spill).mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(prefix="vendimeter-", dir=spill)
+    except OSError as error:
+        raise InputError(
+            f"spill={str(spill)!r} cannot be used: {error.strerror or error}. Expected a folder that may be written to."
+        ) from None
+    weakref.finalize(owner, folder.cleanup)
+    return Path(folder.name)
+
+
+def _plain(label: Any) -> Any:
+    """A label as JSON can write it, so that it can be told apart from others when it is read."""
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    try:
+        json.dumps(label, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
+    return label if not isinstance(label, dict) else None
+
+
+def _unplain(label: Any) -> Any:
+    return tuple(_unplain(part) for part in label) if isinstance(label, list) else label

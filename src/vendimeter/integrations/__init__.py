@@ -1,0 +1,1 @@
+"""Vendimeter inside other libraries; each module here needs its library and is imported by name."""
