@@ -7,6 +7,7 @@ here to find out what an object is: who has an array has imported its library al
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,28 @@ import numpy as np
 from vendimeter.errors import InputError
 
 __all__ = [
-    "DEVICE_BYTES", "as_like", "concat", "diagonal", "double", "is_foreign", "is_gpu", "is_real", "local", "move",
-    "namespace", "numpy_dtype", "select", "to_host", "transposed", "wide_mode",
+    "DEVICE_BYTES",
+    "as_like",
+    "concat",
+    "diagonal",
+    "double",
+    "is_foreign",
+    "is_gpu",
+    "is_real",
+    "is_single",
+    "is_torch",
+    "local",
+    "move",
+    "namespace",
+    "numpy_dtype",
+    "row_norms",
+    "select",
+    "to_host",
+    "transposed",
+    "wide_mode",
 ]  # fmt: skip
 
-DEVICE_BYTES = 256 << 20  # of float64 rows that are worked on at a time: a GPU wants large blocks
+DEVICE_BYTES = 512 << 20  # of float64 rows that are worked on at a time: a GPU wants large blocks
 SHARE_HOST = (
     True  # read arrays in main memory as NumPy's; the tests switch it off, and all is done by the library
 )
@@ -35,12 +53,16 @@ def is_foreign(value: Any) -> bool:
     """Whether this is a dense array of another library than NumPy."""
     if isinstance(value, np.ndarray | np.generic | list | tuple | str | dict):
         return False
-    if _library(value) == "torch":
-        return isinstance(value, sys.modules["torch"].Tensor)
+    library = _library(value)
+    if library in ("torch", "cupy"):  # these two follow the standard without saying so
+        return isinstance(
+            value, sys.modules[library].Tensor if library == "torch" else sys.modules[library].ndarray
+        )
     return hasattr(type(value), "__array_namespace__") and hasattr(value, "shape")
 
 
-def _is_torch(value: Any) -> bool:
+def is_torch(value: Any) -> bool:
+    """Whether this is a tensor of PyTorch."""
     return _library(value) == "torch"
 
 
@@ -65,7 +87,7 @@ def local(value: Any) -> Any:
         raise InputError(
             "samples is an array of the library sparse; expected SciPy's format: pass samples.tocsr()."
         )
-    if _is_torch(value):
+    if is_torch(value):
         return _local_torch(value)
     return _local_jax(value) if _is_jax(value) else value
 
@@ -125,7 +147,7 @@ def namespace(array: Any) -> Any:
 
 def is_gpu(array: Any) -> bool:
     """Whether many small operations are slow on the array's device and few large ones fast."""
-    if _is_torch(array):
+    if is_torch(array):
         return array.device.type != "cpu"
     if _is_jax(array):
         return any(device.platform != "cpu" for device in array.devices())
@@ -152,7 +174,7 @@ def to_host(array: Any) -> np.ndarray:
     """The array in main memory, as NumPy's."""
     if isinstance(array, np.ndarray):
         return array
-    if _is_torch(array):
+    if is_torch(array):
         torch = sys.modules["torch"]
         array = array.detach()
         if array.dtype.is_floating_point and array.dtype not in (torch.float16, torch.float32, torch.float64):
@@ -186,19 +208,28 @@ def _device(array: Any) -> Any:
     return device(array)
 
 
-def double(array: Any) -> Any:
-    """A float64 copy, which the caller may overwrite."""
+def is_single(array: Any) -> bool:
+    """Whether the array is float32 and its library divides it by float64 in one pass, as CuPy does."""
+    return _library(array) == "cupy" and array.dtype == np.float32
+
+
+def _narrow(array: Any) -> bool:
+    return _is_jax(array) and not sys.modules["jax"].config.jax_enable_x64
+
+
+def double(array: Any, *, copy: bool = True) -> Any:
+    """The array in float64; a copy, which the caller may overwrite, unless that is waived."""
     if isinstance(array, np.ndarray):
         return np.array(array, dtype=np.float64, order="C")
     xp = namespace(array)
-    if _is_jax(array) and not sys.modules["jax"].config.jax_enable_x64:
+    if _narrow(array):
         raise InputError(
             "JAX is in its 32-bit mode and a score needs float64; expected jax.config.update('jax_enable_x64', True) "
             "at the start of the program. Or pass precision='float64' to switch it on for this call alone, or "
             "numpy.asarray(samples) to compute on the host."
         )
     try:
-        return xp.astype(array, xp.float64, copy=True)
+        return xp.astype(array, xp.float64, copy=copy)
     except (TypeError, RuntimeError, AttributeError) as error:
         raise InputError(
             f"the device {_device(array)} has no float64, which a score needs ({error}); move the samples to main "
@@ -213,6 +244,38 @@ def select(array: Any, index: slice | np.ndarray) -> Any:
     if isinstance(index, slice):
         return array[index, ...]
     return namespace(array).take(array, move(index, array), axis=0)
+
+
+def row_norms(rows: Any) -> Any:
+    """Euclidean norms of float64 rows (in CuPy, of float32 ones too), as a column, in one pass over them."""
+    if _library(rows) == "cupy":
+        return _cupy_norms()(rows, axis=1, keepdims=True)
+    if _is_jax(rows):
+        return _jax_jitted("norms")(rows)
+    return namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)
+
+
+@functools.cache
+def _cupy_norms() -> Any:
+    kernel = sys.modules["cupy"].ReductionKernel
+    return kernel("T x", "float64 y", "(double)x * (double)x", "a + b", "y = sqrt(a)", "0", "row_norms")
+
+
+def gram_product(rows: Any) -> Any:
+    """RᵀR of the rows R."""
+    return _jax_jitted("product")(rows) if _is_jax(rows) else transposed(rows) @ rows
+
+
+@functools.cache
+def _jax_jitted(name: str) -> Any:
+    """Compiled, JAX makes one pass over the rows where it would make several."""
+    jax = sys.modules["jax"]
+    xp = jax.numpy
+    functions = {
+        "norms": lambda rows: xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True)),
+        "product": lambda rows: rows.T @ rows,
+    }
+    return jax.jit(functions[name])
 
 
 def transposed(array: Any) -> Any:

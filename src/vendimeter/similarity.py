@@ -26,6 +26,7 @@ from vendimeter._devices import (
     concat,
     double,
     is_foreign,
+    is_single,
     numpy_dtype,
     select,
     transposed,
@@ -118,6 +119,9 @@ class Features(Similarity):
     keys : callable, optional
         positions → something hashable an item; items with equal keys are identical. By default the bytes of the row
         as the user has it: rows that only rounding makes equal are not identical.
+    upcasts : bool
+        Whether `prepare` makes new rows on a device and leaves those it gets alone, which may be float32 where the
+        library is good at that.
 
     Examples
     --------
@@ -135,8 +139,10 @@ class Features(Similarity):
         width: int | None = None,
         rounding: float = 0.0,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
+        upcasts: bool = False,
     ):
         self.data = data
+        self._upcasts = upcasts
         self._keys = keys
         self.n = int(data.shape[0])
         self.width = int(data.shape[1]) if width is None else width
@@ -161,12 +167,14 @@ class Features(Similarity):
         return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
-        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them.
+        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them, but not on a device.
 
         `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
         than the arithmetic on it.
         """
-        block = select(self.data, index) if self.like is not None else self.data[index]
+        if self.like is not None:
+            return self._device_rows(index)
+        block = self.data[index]
         if self.sparse:
             block = block.astype(np.float64)
         elif out is not None and out.shape[1] == self.data.shape[1]:
@@ -175,6 +183,12 @@ class Features(Similarity):
             block = buffer
         else:
             block = double(block)
+        return block if self._prepare is None else self._prepare(block, _positions(index, self.n))
+
+    def _device_rows(self, index: Index) -> Any:
+        block = select(self.data, index)
+        if not (self._upcasts and is_single(block)):
+            block = double(block, copy=self._prepare is not None and not self._upcasts)
         return block if self._prepare is None else self._prepare(block, _positions(index, self.n))
 
     def take(self, index: np.ndarray) -> Features:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._arrays import as_rows, is_sparse
-from vendimeter._devices import concat, is_foreign, move, namespace, numpy_dtype, to_host
+from vendimeter._devices import concat, double, is_foreign, move, namespace, numpy_dtype, row_norms, to_host
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
@@ -32,7 +32,7 @@ def _values(rows: Any, i: int) -> np.ndarray:
 
 
 def unit_rows(rows: Any, positions: np.ndarray) -> Any:
-    """Divide each row by its norm, in place; a zero or non-finite row is an error that names it."""
+    """Each row divided by its norm, on the host in place; a zero or non-finite row is an error that names it."""
     if is_foreign(rows):
         return _unit_rows_on_device(rows, positions)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -68,21 +68,25 @@ def _zeros(position: int) -> InputError:
 
 
 def _unit_rows_on_device(rows: Any, positions: np.ndarray) -> Any:
+    """New rows of norm 1, in float64."""
     xp = namespace(rows)
-    with np.errstate(over="ignore"):  # libraries that stand on NumPy would warn
-        norms = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+    with np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    ):  # libraries that stand on NumPy would warn
+        norms = row_norms(rows)
+        unit = rows / norms
     # One question to the device for the whole block: rows whose squares stay in range need no second look.
-    if not bool(xp.all((norms > 1e-125) & (norms < 1e125))):
-        largest = xp.max(xp.abs(rows), axis=1, keepdims=True)
-        for i, size in enumerate(to_host(largest)[:, 0].tolist()):
-            if not math.isfinite(size):
-                raise not_finite(to_host(rows[i, :]), int(positions[i]))
-            if size == 0:
-                raise _zeros(int(positions[i]))
-        rows /= largest
-        norms = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
-    rows /= norms
-    return rows
+    if bool(xp.all((norms > 1e-125) & (norms < 1e125))):
+        return unit
+    rows = double(rows)
+    largest = xp.max(xp.abs(rows), axis=1, keepdims=True)
+    for i, size in enumerate(to_host(largest)[:, 0].tolist()):
+        if not math.isfinite(size):
+            raise not_finite(to_host(rows[i, :]), int(positions[i]))
+        if size == 0:
+            raise _zeros(int(positions[i]))
+    rows = rows / largest
+    return rows / row_norms(rows)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class Cosine(Kernel):
                 f"−1. For {rows.shape[0]} numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); "
                 "for vectors expected at least two columns."
             )
-        return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT)
+        return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT, upcasts=True)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES
-from vendimeter._devices import DEVICE_BYTES, double, move, namespace, select, transposed
+from vendimeter._arrays import BLOCK_BYTES, blocks
+from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, select, transposed
 from vendimeter._matrix_checks import tolerance_of
 from vendimeter._messages import in_group
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
@@ -44,8 +44,10 @@ def batches(
     width = similarity.width if isinstance(similarity, Features) and not similarity.sparse else 0
     for size in np.unique(sizes[(sizes > 0) & (sizes <= SMALL)]):
         groups = np.flatnonzero(sizes == size)
-        budget = 4 * (BLOCK_BYTES if similarity.like is None else DEVICE_BYTES)
-        step = max(1, budget // (8 * int(size) * (int(size) + width)))
+        if similarity.like is None:
+            step = max(1, 4 * BLOCK_BYTES // (8 * int(size) * (int(size) + width)))
+        else:  # as many matrices as possible: a GPU takes nearly as long for few of them
+            step = max(1, 4 * DEVICE_BYTES // (8 * int(size) * min(int(size), width or int(size))))
         for first in range(0, len(groups), step):
             chosen = groups[first : first + step]
             entries = starts[chosen][:, None] + np.arange(size)
@@ -71,13 +73,11 @@ def _stack(
     if isinstance(similarity, Features):
         if similarity.sparse:
             return _sparse_stack(similarity, members, roots)
-        flat = similarity.rows(_span(members.ravel()))
-        rows = namespace(flat).reshape(flat, (count, size, similarity.width))
-        rows *= move(roots, rows)[:, :, None]
-        turned = transposed(rows)
-        terms = max(size, similarity.width)
-        error = 2 * similarity.rounding + (terms + 8) * UNIT
-        return (turned @ rows if similarity.width < size else rows @ turned), error
+        parts = [slice(0, count)]
+        if similarity.like is not None:
+            parts = blocks(count, size * similarity.width, most=DEVICE_BYTES)
+        found = concat([_products(similarity, members[part], roots[part]) for part in parts])
+        return found, 2 * similarity.rounding + (max(size, similarity.width) + 8) * UNIT
     error = similarity.rounding
     if similarity.like is not None:
         stack, error = _device_stack(similarity, members, labels)
@@ -95,6 +95,16 @@ def _stack(
     stack *= roots[:, :, None]
     stack *= roots[:, None, :]
     return stack, error + 4 * UNIT
+
+
+def _products(features: Features, members: np.ndarray, roots: np.ndarray) -> Any:
+    """The smaller of ΦΦᵀ and ΦᵀΦ for the weighted features of each group."""
+    count, size = members.shape
+    flat = features.rows(_span(members.ravel()))
+    rows = namespace(flat).reshape(flat, (count, size, features.width))
+    rows = rows * move(roots, rows)[:, :, None]
+    turned = transposed(rows)
+    return turned @ rows if features.width < size else rows @ turned
 
 
 def _span(places: np.ndarray) -> slice | np.ndarray:

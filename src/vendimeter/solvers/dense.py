@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import is_gpu, move, namespace, to_host
+from vendimeter._devices import is_gpu, is_torch, move, namespace, to_host
 from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 
@@ -21,6 +21,7 @@ __all__ = ["eigen_error", "eigenvalues", "largest", "norm_of", "power_norm", "se
 
 EIGEN = 10.0
 SHORTCUT_ABOVE = 512  # below this an eigensolve is so quick that no shortcut is worth it
+STEP_ABOVE, STEP_COUNT = 32, 256  # stacks on a GPU of at least so many larger matrices are solved in step
 SHORTCUT_POWER = 6  # integer orders up to this take at most two matrix products
 
 
@@ -42,10 +43,20 @@ def eigenvalues(matrix: Any) -> np.ndarray:
 
 
 def _on_device(matrix: Any) -> np.ndarray:
-    """By the array's own library; a GPU is slow at many small eigensolves, one after another, and does them in step."""
-    if matrix.ndim == 3 and is_gpu(matrix):
+    """By the array's own library, or in step where that would take many matrices one after another."""
+    if matrix.ndim == 3 and in_step(matrix):
         return to_host(batched_eigenvalues(matrix))
     return to_host(namespace(matrix).linalg.eigvalsh(matrix))[..., ::-1]
+
+
+def in_step(stack: Any) -> bool:
+    """Whether a GPU is faster at a stack of matrices with all of them in step.
+
+    CuPy and JAX do that themselves, PyTorch up to 32×32. Beyond, it takes 0.3 ms and more for each, and the first
+    matrix in step costs as much as some hundred of them.
+    """
+    count, size, _ = stack.shape
+    return size > STEP_ABOVE and count >= STEP_COUNT and is_torch(stack) and is_gpu(stack)
 
 
 def semidefinite(matrix: Any, tolerance: float) -> bool:
