@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
-from vendimeter._devices import DEVICE_BYTES, diagonal, double, move, namespace, transposed
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    diagonal,
+    double,
+    move,
+    namespace,
+    numpy_dtype,
+    to_host,
+    transposed,
+)
 from vendimeter._messages import brief, digits
 from vendimeter.errors import AsymmetryError, DiagonalError, InputError, MatrixError
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Policy", "check", "tolerance_of"]
+__all__ = ["Policy", "check", "check_stack", "tolerance_of"]
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,22 @@ def _check_dense(
         data *= 0.5
         slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
     return data, slack
+
+
+def check_stack(stack: Any) -> np.ndarray | None:
+    """How far the entries of each matrix of a stack are off by rounding; None if one needs a closer look.
+
+    For stacks of many small matrices, where a look at each would take longer than their eigenvalues.
+    """
+    xp, tolerance = namespace(stack), _entry_tolerance(numpy_dtype(stack))
+    wide = double(stack)
+    apart = xp.max(xp.abs(wide - transposed(wide)), axis=(1, 2))
+    off = xp.max(xp.abs(xp.linalg.diagonal(wide) - 1), axis=1)
+    # What is not finite fails these comparisons, too.
+    with np.errstate(invalid="ignore"):
+        if not bool(xp.all((apart <= tolerance) & (off <= max(tolerance, 1e-9)))):
+            return None
+        return to_host(2 * off + apart / 2)
 
 
 def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tuple[Any, float]:

@@ -167,6 +167,8 @@ def _weighted(
 
 def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
     """Groups given one by one, as a mapping or a list → their labels and their items."""
+    if is_foreign(groups):
+        groups = [groups[g, ...] for g in range(groups.shape[0])]
     labels = list(groups) if isinstance(groups, Mapping) else list(range(len(groups)))
     parts = list(groups.values()) if isinstance(groups, Mapping) else list(groups)
     if not parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import is_sparse, is_table, length, refuse_set
-from vendimeter._devices import is_foreign, local, namespace, wide_mode
+from vendimeter._devices import is_foreign, is_real, local, namespace, wide_mode
 from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
 from vendimeter._messages import brief, in_group, shape_of, unknown
@@ -21,7 +21,7 @@ from vendimeter.errors import EmptyError, InputError
 from vendimeter.groups import Columns, GroupScores
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.similarity import Matrix, Similarity
-from vendimeter.solvers.batched import SMALL, batches
+from vendimeter.solvers.batched import SMALL, Batch, batches, matrix_batches
 from vendimeter.solvers.exact import clean, projected
 from vendimeter.solvers.plan import METHODS, PRECISIONS
 from vendimeter.spectrum import Level, Spectrum, parse_orders
@@ -145,6 +145,10 @@ def _separate(groups: Any, asked: Any, request: Request) -> Columns:
             with in_group(0):
                 refuse_matrix(stack[0, ...])
         return _stacked(stack, kernel, request)
+    if axes == 3 and isinstance(kernel, Precomputed):
+        matrices = _stacked_matrices(stack, kernel, request)
+        if matrices is not None:
+            return matrices
     labels, parts = split(groups)
     if isinstance(asked, str) and asked == "cosine":
         for label, part in zip(labels, parts, strict=True):
@@ -175,6 +179,7 @@ def _stacked(groups: Any, kernel: Kernel, request: Request) -> Columns:
     if not count or not size:
         raise EmptyError(f"samples has shape {shape_of(groups.shape)}; expected at least one group and item.")
     found = Columns(range(count), request.orders, repr(kernel))
+    found.notes |= mended(request.policy)
     rows = namespace(groups).reshape(groups, (count * size, width))
     starts = np.arange(count + 1) * size
     similarity = kernel.similarity(rows, rng=request.rng)
@@ -193,6 +198,30 @@ def _stacked(groups: Any, kernel: Kernel, request: Request) -> Columns:
             _by_itself(found, g, groups[g, ...], kernel, request)
         raise
     return found
+
+
+def _stacked_matrices(stack: Any, kernel: Precomputed, request: Request) -> Columns | None:
+    """An array of groups × items × items of similarities; None where each must be looked at by itself."""
+    count, size, columns = stack.shape
+    policy = request.policy | Policy(kernel.normalize, kernel.symmetrize, kernel.project)
+    ready = count and 0 < size == columns <= SMALL and is_real(stack)
+    found = matrix_batches(stack) if ready and not (policy.normalize or policy.symmetrize) else None
+    if found is None:
+        return None
+    groups = Columns(range(count), request.orders, repr(kernel))
+    groups.notes |= mended(request.policy)
+    groups.sizes[:] = size
+    for batch in found:
+        _take(
+            groups,
+            np.arange(count),
+            batch,
+            groups.labels,
+            project=policy.project,
+            uniform=True,
+            trusted=False,
+        )
+    return groups
 
 
 def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kernel, request: Request) -> None:
@@ -230,25 +259,49 @@ def solve_groups(
     level: Level = "none" if similarity.kernel.approximate else "deterministic"
     found.sizes[places] = groups.sizes
     for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
-        values, error, mass = batch.eigenvalues, batch.error, None
-        if project:
-            mass = -np.minimum(values, 0.0).sum(axis=-1)
-            values, error = projected(values, error)
-        else:
-            low = values[:, -1] < -np.maximum(batch.tolerance, error)
-            if low.any():
-                worst = int(np.flatnonzero(low)[0])
-                with in_group(groups.labels[batch.groups[worst]]):
-                    slack = float(batch.tolerance[worst])
-                    uniform = groups.weights is None
-                    clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
-            if not similarity.trusted:
-                error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
-        found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
+        uniform, trusted = groups.weights is None, similarity.trusted
+        _take(
+            found,
+            places,
+            batch,
+            groups.labels,
+            project=project,
+            uniform=uniform,
+            trusted=trusted,
+            level=level,
+        )
     for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
         part = slice(groups.starts[g], groups.starts[g + 1])
         weights = None if groups.weights is None else groups.weights[part]
         _one(found, int(places[g]), similarity.take(groups.items[part]), weights, request)
+
+
+def _take(
+    found: Columns,
+    places: np.ndarray,
+    batch: Batch,
+    labels: Sequence[Hashable],
+    *,
+    project: bool,
+    uniform: bool,
+    trusted: bool,
+    level: Level = "deterministic",
+) -> None:
+    """Eigenvalues of many groups; a negative one is rounding, or projected away on request, or an error."""
+    values, error, mass = batch.eigenvalues, batch.error, None
+    if project:
+        mass = -np.minimum(values, 0.0).sum(axis=-1)
+        values, error = projected(values, error)
+    else:
+        low = values[:, -1] < -np.maximum(batch.tolerance, error)
+        if low.any():
+            worst = int(np.flatnonzero(low)[0])
+            with in_group(labels[batch.groups[worst]]):
+                slack = float(batch.tolerance[worst])
+                clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
+        if not trusted:
+            error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
+    found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
 
 
 def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, request: Request) -> None:

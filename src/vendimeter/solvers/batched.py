@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, select, transposed
-from vendimeter._matrix_checks import tolerance_of
+from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, select, transposed
+from vendimeter._matrix_checks import check_stack, tolerance_of
 from vendimeter._messages import in_group
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.solvers.exact import validated
 from vendimeter.spectrum import UNIT
 
-__all__ = ["SMALL", "Batch", "batches"]
+__all__ = ["SMALL", "Batch", "batches", "matrix_batches"]
 
 SMALL = 128  # groups up to this many items are stacked; larger ones are worth an eigensolve of their own
 
@@ -63,6 +63,30 @@ def batches(
             norms = np.linalg.norm(values, axis=-1)
             slack = np.zeros_like(norms) if similarity.trusted else tolerance_of(similarity.precision, norms)
             yield Batch(chosen, values, np.asarray(bound), np.asarray(slack))
+
+
+def matrix_batches(stack: Any) -> Iterator[Batch] | None:
+    """The spectra of a stack of similarity matrices; None if one of them is not quite a similarity matrix."""
+    count, size, _ = stack.shape
+    parts = blocks(
+        count, size * size, most=4 * (BLOCK_BYTES if isinstance(stack, np.ndarray) else DEVICE_BYTES)
+    )
+    slack = [check_stack(stack[part, ...]) for part in parts]
+    if any(part is None for part in slack):
+        return None
+    return (
+        _matrix_batch(stack[part, ...], part, off)
+        for part, off in zip(parts, slack, strict=True)
+        if off is not None
+    )
+
+
+def _matrix_batch(stack: Any, part: slice, off: np.ndarray) -> Batch:
+    size = stack.shape[1]
+    values = eigenvalues((double(stack) + transposed(double(stack))) / (2 * size))
+    bound = off + 8 * UNIT + eigen_error(size, np.abs(values).max(axis=-1))
+    slack = tolerance_of(numpy_dtype(stack), np.linalg.norm(values, axis=-1))
+    return Batch(np.arange(part.start, part.stop), values, np.asarray(bound), np.asarray(slack))
 
 
 def _stack(
