@@ -1,9 +1,18 @@
-"""What all tests share: a hypothesis profile that gives the same examples on every run, and the data folder."""
+"""What all tests share: a hypothesis profile with the same examples on every run, array libraries, the data folder."""
 
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from vendimeter import _devices
 
 # The same examples on every run, so that a failure in CI is a failure here; and no deadline, because the machines that
 # run the tests differ in speed.
@@ -23,3 +32,38 @@ def shared_data() -> Path:
             "the folder ../shared/data is not there; it holds real data and is not part of the repository"
         )
     return SHARED_DATA
+
+
+@dataclass(frozen=True)
+class Library:
+    """An array library: its name and how to make one of its arrays."""
+
+    name: str
+    array: Callable[[Any], Any]
+
+
+# On a machine with a GPU, VENDIMETER_TEST_GPU=1 runs the same bodies there instead.
+ON_GPU = bool(os.environ.get("VENDIMETER_TEST_GPU"))
+LIBRARIES = ["numpy", "strict", "torch shared", "torch own", "jax shared", "jax own"]
+
+
+@pytest.fixture(params=["torch cuda", "cupy cuda", "jax cuda"] if ON_GPU else LIBRARIES)
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """Every library, those of the CPU also as if their memory were a device's."""
+    name, _, how = request.param.partition(" ")
+    monkeypatch.setattr(_devices, "SHARE_HOST", how != "own")
+    with ExitStack() as stack:
+        if name == "numpy":
+            make: Callable[[Any], Any] = np.asarray
+        elif name == "strict":
+            make = pytest.importorskip("array_api_strict").asarray
+        elif name == "torch":
+            tensor = pytest.importorskip("torch").tensor
+            make = functools.partial(tensor, device="cuda") if how == "cuda" else tensor
+        elif name == "cupy":
+            make = pytest.importorskip("cupy").asarray
+        else:
+            jax = pytest.importorskip("jax")
+            stack.enter_context(jax.enable_x64(True))
+            make = jax.numpy.asarray
+        yield Library(request.param, make)

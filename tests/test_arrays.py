@@ -7,17 +7,16 @@ everything themselves, which is the code that runs on a GPU.
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vendimeter as vm
+from conftest import Library
 from vendimeter import _devices
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, IndefiniteError, InputError
 from vendimeter.kernels import (
@@ -34,34 +33,6 @@ from vendimeter.kernels import (
     Precomputed,
     ProbabilityProduct,
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Library:
-    """An array library: its name and how to make one of its arrays."""
-
-    name: str
-    array: Callable[[Any], Any]
-
-
-@pytest.fixture(params=["numpy", "strict", "torch shared", "torch own", "jax shared", "jax own"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
-    """Every library, those of the CPU also as if their memory were a device's."""
-    name, _, how = request.param.partition(" ")
-    monkeypatch.setattr(_devices, "SHARE_HOST", how != "own")
-    with ExitStack() as stack:
-        if name == "numpy":
-            make: Callable[[Any], Any] = np.asarray
-        elif name == "strict":
-            make = pytest.importorskip("array_api_strict").asarray
-        elif name == "torch":
-            make = pytest.importorskip("torch").tensor
-        else:
-            jax = pytest.importorskip("jax")
-            stack.enter_context(jax.enable_x64(True))
-            make = jax.numpy.asarray
-        yield Library(request.param, make)
-
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 7)) + 0.5
@@ -157,7 +128,7 @@ def test_shortcuts_of_single_orders(library: Library, q: Any, kernel: str) -> No
 
 def test_many_blocks_and_float32_products(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(2).standard_normal((3000, 20)).astype(np.float32)
-    for module in (vm.solvers.gram, vm.similarity):  # type: ignore[attr-defined]
+    for module in (vm.solvers.gram, vm.similarity.base):  # type: ignore[attr-defined]
         monkeypatch.setattr(module, "DEVICE_BYTES", 100_000)
     for precision, level in (("float64", "deterministic"), ("float32", "probabilistic")):
         expected = vm.score(rows.astype(np.float64))
@@ -255,6 +226,28 @@ def test_groups_given_one_by_one(library: Library) -> None:
     )
 
 
+def test_a_stack_of_similarity_matrices(library: Library) -> None:
+    rows = np.random.default_rng(8).standard_normal((30, 6, 4))
+    unit = rows / np.linalg.norm(rows, axis=2, keepdims=True)
+    stack = unit @ unit.swapaxes(1, 2)
+    found = vm.score_groups(library.array(stack), "precomputed", q=[0, 1, 2])
+    expected = np.array([vm.profile(K, "precomputed", q=[0, 1, 2]).scores for K in stack])
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-10)
+    assert (found.low <= expected * (1 + 1e-12)).all()
+    assert (found.high >= expected * (1 - 1e-12)).all()
+    scaled = vm.score_groups(library.array(stack * 3), "precomputed", normalize=True)
+    np.testing.assert_allclose(scaled.scores, expected[:, 1], rtol=1e-10)
+    spoilt = stack.copy()
+    spoilt[7, 0, 1] += 0.1
+    with pytest.raises(AsymmetryError, match=r"group 7: K is not symmetric: K\[0, 1\]"):
+        vm.score_groups(library.array(spoilt), "precomputed")
+    spoilt[7] = np.where(np.eye(6, dtype=bool), 1.0, -0.9)
+    with pytest.raises(IndefiniteError, match="group 7"):
+        vm.score_groups(library.array(spoilt), "precomputed")
+    projected = vm.score_groups(library.array(spoilt), "precomputed", project=True)
+    assert projected.at(7).diagnostics["removed_mass"] > 0
+
+
 def test_the_samples_are_left_as_they_are(library: Library) -> None:
     for case in (
         "cosine, tall",
@@ -304,6 +297,61 @@ def test_random_bad_weights(library: Library) -> None:
         vm.score(library.array(X), weights=library.array(P * 2))
 
 
+def test_lists_of_scalars_and_rows_of_the_library(library: Library) -> None:
+    """Values and labels are told apart by what they hold, not by which objects they are."""
+    assert float(vm.score([library.array(v) for v in (1, 1, 2)], "match")) == pytest.approx(1.8899, abs=1e-4)
+    assert vm.score([library.array([1, 2]), library.array([1, 2])], "match") == 1
+    groups = vm.score_groups(library.array(X), by=[library.array(i % 3) for i in range(60)])
+    assert groups.labels == [0, 1, 2]
+    weights = [library.array(1 / 60) for _ in range(60)]
+    assert float(vm.score(library.array(X), weights=weights)) == pytest.approx(float(vm.score(X)), rel=1e-12)
+    kernel = Embed(lambda batch: [library.array(np.array([len(t), 1.0])) for t in batch])
+    assert vm.score(["a", "bb", "ccc"], kernel) == vm.score([[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
+
+
+def test_a_function_gets_the_arrays_that_were_passed(library: Library) -> None:
+    given = library.array(X)
+    seen: set[type] = set()
+
+    def pair(a: Any, b: Any) -> float:
+        seen.update({type(a), type(b)})
+        return float(abs(float(a[0]) - float(b[0])) < 1)
+
+    def encoder(rows: Any) -> Any:
+        seen.add(type(rows))
+        return rows
+
+    vm.score(given, FromFunction(pair, project=True))
+    vm.score(given, Embed(encoder))
+    assert seen == {type(given)}
+
+
+def test_options_may_be_scalars_of_the_library(library: Library) -> None:
+    assert vm.score(X, RBF(library.array(2.0)), q=library.array(2.0)) == vm.score(X, RBF(2.0), q=2)
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(2.0), RBF(8.0), Laplacian(4.0), Jaccard(), RBF(2.0) * Laplacian(4.0)], ids=str
+)
+@pytest.mark.parametrize("width", [6, 40])
+def test_groups_of_kernels_without_features(library: Library, kernel: Any, width: int) -> None:
+    rows = np.abs(np.random.default_rng(9).standard_normal((120, width)))
+    by = np.random.default_rng(10).integers(0, 20, 120)
+    np.testing.assert_allclose(
+        vm.score_groups(library.array(rows), kernel, by=by).scores,
+        vm.score_groups(rows, kernel, by=by).scores,
+        rtol=1e-10,
+    )
+
+
+def test_an_indefinite_matrix_is_not_taken_for_a_shortcut(library: Library) -> None:
+    matrix = np.full((600, 600), -0.5 / 599)
+    matrix[:2, :2] = [[1, 1.5], [1.5, 1]]
+    np.fill_diagonal(matrix, 1.0)
+    with pytest.raises(IndefiniteError):
+        vm.score(library.array(matrix), "precomputed", q=2)
+
+
 # --------------------------------------------------------------------------------------- what single libraries have
 
 
@@ -343,6 +391,82 @@ def test_gradients_half_precision_and_strides(
         assert float(vm.score(half)) == pytest.approx(float(vm.score(half.double().numpy())), rel=1e-12)
     assert float(vm.score(tensor.T)) == pytest.approx(float(vm.score(X.T)), rel=1e-12)
     assert float(vm.score(tensor[::3])) == pytest.approx(float(vm.score(X[::3])), rel=1e-12)
+
+
+def test_bfloat16_is_as_coarse_as_it_is(torch: Any) -> None:
+    """Tolerances are those of the dtype that was passed, whether or not another library taught it to NumPy."""
+    matrix = torch.tensor(np.corrcoef(X)).to(torch.bfloat16)
+    assert float(vm.score(matrix, "precomputed")) == pytest.approx(
+        float(vm.score(np.corrcoef(X), "precomputed")), rel=0.1
+    )
+    assert vm.score(torch.softmax(torch.tensor(X), 1).to(torch.bfloat16), ProbabilityProduct()) > 1
+    weights = torch.full((60,), 1 / 60, dtype=torch.bfloat16)
+    assert float(vm.score(X, weights=weights)) == pytest.approx(float(vm.score(X)), rel=1e-12)
+
+
+def test_single_precision_of_a_function_is_seen(torch: Any) -> None:
+    rows = torch.tensor(X, dtype=torch.float32)
+    expected = float(vm.score(X))
+    cosine = lambda a, b: torch.cosine_similarity(a, b, dim=0)  # noqa: E731
+    assert float(vm.score(rows, cosine)) == pytest.approx(expected, rel=1e-4)
+    assert float(vm.score(list(rows), cosine)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_subclasses_of_tensors(torch: Any) -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    rows = torch.tensor(X, requires_grad=True).as_subclass(Mine)
+    assert float(vm.score(rows)) == pytest.approx(float(vm.score(X)), rel=1e-12)
+    assert float(vm.score(torch.nn.Parameter(torch.tensor(X)))) == pytest.approx(
+        float(vm.score(X)), rel=1e-12
+    )
+
+
+def test_arrays_of_several_libraries_in_one_call(torch: Any, jax: Any) -> None:
+    by, weights = jax.numpy.arange(60) % 4, torch.full((60,), 1 / 60)
+    found = vm.score_groups(X, by=by, weights=weights)
+    np.testing.assert_allclose(found.scores, vm.score_groups(X, by=np.arange(60) % 4).scores, rtol=1e-6)
+    mixed = [torch.tensor(X[0]), jax.numpy.asarray(X[1]), X[2]]
+    assert float(vm.score(mixed)) == pytest.approx(float(vm.score(X[:3])), rel=1e-5)
+    groups = [torch.tensor(X[:5]), X[5:12]]
+    np.testing.assert_allclose(
+        vm.score_groups(groups).scores, [vm.score(X[:5]), vm.score(X[5:12])], rtol=1e-10
+    )
+
+
+def test_memory_that_does_not_suffice_is_not_called_a_lack_of_float64(torch: Any, own: None) -> None:
+    huge = torch.zeros(1, 1).expand(3_000_000, 3_000_000)
+    with pytest.raises(RuntimeError, match="allocate"):
+        vm.score(huge, FromDistances(1.0))
+
+
+def test_one_label_for_all_is_refused(torch: Any) -> None:
+    with pytest.raises(InputError, match="one label an item"):
+        vm.score_groups(X, by=torch.tensor(1))
+
+
+def test_jax_arrays_on_several_devices() -> None:
+    code = """
+import jax, numpy as np, vendimeter as vm
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from vendimeter import _devices
+_devices.SHARE_HOST = False
+jax.config.update("jax_enable_x64", True)
+rows = np.random.default_rng(0).standard_normal((40, 6))
+given = jax.device_put(rows, NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x")))
+assert len(given.devices()) == 2
+p = np.arange(1, 41) / 820
+for kernel in ("cosine", vm.kernels.RBF(2.0), vm.kernels.Polynomial(2)):
+    for weights in (None, p):
+        assert abs(vm.score(given, kernel, weights=weights) - vm.score(rows, kernel, weights=weights)) < 1e-10
+by = np.arange(40) % 7
+assert np.allclose(vm.score_groups(given, by=by).scores, vm.score_groups(rows, by=by).scores)
+"""
+    pytest.importorskip("jax")
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_tensors_without_dense_data_are_refused(torch: Any) -> None:

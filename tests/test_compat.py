@@ -511,3 +511,29 @@ def test_the_calls_beside_each_other_on_the_page_mean_the_same():
         (right,) = re.findall(r"`(.*?)`", ours)
         for call in re.findall(r"`(.*?)`", theirs):
             assert eval(call, scope) == eval(right, scope)
+
+
+@pytest.mark.parametrize("how", ["shared", "own"])
+def test_tensors_are_taken_everywhere(how, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("vendimeter._devices.SHARE_HOST", how == "shared")
+    rows = np.random.default_rng(0).normal(size=(12, 4))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    K = unit @ unit.T
+    X, T = torch.tensor(rows, requires_grad=True), torch.tensor(K)
+    cosine = lambda a, b: torch.cosine_similarity(a, b, dim=0)  # noqa: E731
+    pairs = [
+        (vendi.score(X, cosine), vendi.score_K(K)),
+        (vendi.intdiv(X, cosine), vendi.intdiv_K(K)),
+        (vendi.score_K(T), vendi.score_K(K)),
+        (vendi.intdiv_K(T, q=3), vendi.intdiv_K(K, q=3)),
+        (vendi.score_X(X), vendi.score_X(rows)),
+        (vendi.score_X(torch.tensor(unit), normalize=False), vendi.score_X(rows)),
+        (vendi.score_dual(X), vendi.score_dual(rows)),
+        (vendi.intdiv_X(X, q=3), vendi.intdiv_X(rows, q=3)),
+        (vendi.entropy_q(torch.tensor([0.5, 0.5])), math.log(2)),
+    ]
+    for found, expected in pairs:
+        assert float(found) == pytest.approx(float(expected), rel=1e-6)
+    np.testing.assert_allclose(np.asarray(vendi.weight_K(T)), vendi.weight_K(K))
+    np.testing.assert_allclose(np.asarray(vendi.normalize_K(2 * T)), K, atol=1e-12)

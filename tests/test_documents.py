@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/streams.md", "docs/gradients.md", "docs/compat.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/streams.md", "docs/gradients.md", "docs/compat.md"]
+)
 def test_code_blocks_run_in_order(name):
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
     assert blocks

@@ -113,7 +113,26 @@ def to_list(column: Any) -> list[Any]:
         column = _devices.to_host(column)
     if isinstance(column, np.ndarray):
         return column.astype(str).tolist() if column.dtype.kind in "mM" else column.tolist()
-    return [value.item() if isinstance(value, np.generic) else value for value in column]
+    return [plain(value) for value in column]
+
+
+def plain(value: Any) -> Any:
+    """A scalar or array of any library as a plain value or list, which can be compared and hashed by content."""
+    if is_foreign(value):
+        return _devices.to_host(local(value)).tolist()
+    scalar = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return value.item() if scalar else value
+
+
+def unwrapped(items: Any) -> Any:
+    """A list with arrays of other libraries: one array where they are alike, else all of them on the host."""
+    if not isinstance(items, list | tuple) or not any(is_foreign(item) for item in items):
+        return items
+    items = [local(item) for item in items]
+    alike = all(is_foreign(item) for item in items) and len({_devices.namespace(item) for item in items}) == 1
+    if alike and len({(tuple(item.shape), item.dtype) for item in items}) == 1:
+        return _devices.namespace(items[0]).stack(items)
+    return [_devices.to_host(item) if is_foreign(item) else item for item in items]
 
 
 def length(samples: Any) -> int:
@@ -247,11 +266,9 @@ def _strings(kernel: str) -> InputError:
 
 def _stack(items: Any, kernel: str) -> Any:
     """A list of numbers or vectors as an array, or an error that names the odd one out."""
-    if isinstance(items, list | tuple) and any(is_foreign(item) for item in items):
-        items = [local(item) for item in items]
-        if all(is_foreign(item) for item in items) and len({tuple(item.shape) for item in items}) == 1:
-            return _devices.namespace(items[0]).stack(items)
-        items = [_devices.to_host(item) if is_foreign(item) else item for item in items]
+    items = unwrapped(items)
+    if is_foreign(items):
+        return items
     try:
         rows = np.asarray(items)
         if rows.dtype != object:

@@ -8,8 +8,9 @@ here to find out what an object is: who has an array has imported its library al
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,8 +22,11 @@ __all__ = [
     "DEVICE_BYTES",
     "as_like",
     "concat",
+    "device_of",
     "diagonal",
     "double",
+    "gram_product",
+    "identity",
     "is_foreign",
     "is_gpu",
     "is_real",
@@ -32,6 +36,7 @@ __all__ = [
     "move",
     "namespace",
     "numpy_dtype",
+    "raising",
     "row_norms",
     "select",
     "to_host",
@@ -40,12 +45,15 @@ __all__ = [
 ]  # fmt: skip
 
 DEVICE_BYTES = 512 << 20  # of float64 rows that are worked on at a time: a GPU wants large blocks
-SHARE_HOST = (
-    True  # read arrays in main memory as NumPy's; the tests switch it off, and all is done by the library
-)
+SHARE_HOST = True  # read arrays in main memory as NumPy's; the tests switch it off: all by the library itself
 
 
 def _library(value: Any) -> str:
+    """The library of an array, or of whatever this is; subclasses of tensors are tensors."""
+    for name, kind in (("torch", "Tensor"), ("cupy", "ndarray")):
+        module = sys.modules.get(name)
+        if module is not None and isinstance(value, getattr(module, kind, ())):
+            return name
     return type(value).__module__.partition(".")[0]
 
 
@@ -53,12 +61,10 @@ def is_foreign(value: Any) -> bool:
     """Whether this is a dense array of another library than NumPy."""
     if isinstance(value, np.ndarray | np.generic | list | tuple | str | dict):
         return False
-    library = _library(value)
-    if library in ("torch", "cupy"):  # these two follow the standard without saying so
-        return isinstance(
-            value, sys.modules[library].Tensor if library == "torch" else sys.modules[library].ndarray
-        )
-    return hasattr(type(value), "__array_namespace__") and hasattr(value, "shape")
+    if hasattr(type(value), "__array_namespace__") and hasattr(value, "shape"):
+        return True
+    library = _library(value)  # two of them follow the standard without saying so
+    return hasattr(value, "shape") and library in ("torch", "cupy") and hasattr(value, "dtype")
 
 
 def is_torch(value: Any) -> bool:
@@ -94,19 +100,34 @@ def local(value: Any) -> Any:
 
 def _local_torch(value: Any) -> Any:
     torch = sys.modules["torch"]
-    if value.layout != torch.strided:
+    if value.layout != torch.strided or value.is_nested or value.is_quantized:
+        kind = (
+            "nested"
+            if value.is_nested
+            else "quantized"
+            if value.is_quantized
+            else f"of layout {value.layout}"
+        )
         raise InputError(
-            f"the tensor has the layout {value.layout}, which is not supported; expected a dense tensor: pass "
-            "samples.to_dense(), or a SciPy sparse array."
+            f"the tensor is {kind}, which is not supported; expected a dense one of plain numbers: pass "
+            "samples.to_dense(), samples.dequantize(), or a SciPy sparse array."
         )
     if value.device.type == "meta":
         raise InputError("the tensor lies on the device 'meta' and holds no data; expected one with data.")
     value = value.detach()
-    if value.device.type != "cpu" or not SHARE_HOST:
+    if value.device.type != "cpu" or not SHARE_HOST or _is_short(value):
         return value
-    if value.dtype.is_floating_point and value.dtype not in (torch.float16, torch.float32, torch.float64):
-        value = value.to(torch.float32)  # NumPy has no bfloat16; float32 holds all its values
     return value.resolve_conj().resolve_neg().numpy()
+
+
+def _is_short(tensor: Any) -> bool:
+    """Whether the tensor is of bfloat16 or shorter, which NumPy does not have: PyTorch upcasts it block by block."""
+    torch = sys.modules["torch"]
+    return tensor.dtype.is_floating_point and tensor.dtype not in (
+        torch.float16,
+        torch.float32,
+        torch.float64,
+    )
 
 
 def _local_jax(value: Any) -> Any:
@@ -118,19 +139,33 @@ def _local_jax(value: Any) -> Any:
         )
     if not SHARE_HOST or any(device.platform != "cpu" for device in value.devices()):
         return value
-    host = np.asarray(value)
-    return host if host.dtype.kind in "biufc" else host.astype(np.float32)  # bfloat16 and smaller
+    return _known(np.asarray(value))
+
+
+def _known(host: np.ndarray) -> np.ndarray:
+    """An array that NumPy can compute with: bfloat16 and shorter become float32, which holds all their values."""
+    return host if host.dtype.kind in "biufc" else host.astype(np.float32)
 
 
 @contextmanager
-def wide_mode(precision: str) -> Iterator[None]:
-    """JAX's 64-bit mode, for as long as this lasts, where precision="float64" asks for it in so many words."""
+def wide_mode(precision: str, *given: Any) -> Iterator[None]:
+    """JAX's 64-bit mode, for as long as this lasts, where precision="float64" asks for it for arrays of JAX."""
     jax = sys.modules.get("jax")
-    if precision != "float64" or jax is None or jax.config.jax_enable_x64:
+    if precision != "float64" or jax is None or jax.config.jax_enable_x64 or not any(map(_holds_jax, given)):
         yield
         return
-    with jax.enable_x64(True):
+    switch = (
+        jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    )  # as older ones have it
+    with switch(True):
         yield
+
+
+def _holds_jax(value: Any) -> bool:
+    """Whether this is an array of JAX, or a list or table with one."""
+    if isinstance(value, Mapping):
+        return any(map(_is_jax, value.values()))
+    return _is_jax(value[0] if isinstance(value, list | tuple) and value else value)
 
 
 # ------------------------------------------------------------------------------------------- what the standard lacks
@@ -163,11 +198,15 @@ def is_real(array: Any) -> bool:
 
 def numpy_dtype(array: Any) -> np.dtype:
     """The dtype in NumPy's terms; what NumPy does not know is at most as precise as float16."""
-    name = str(array.dtype).rpartition(".")[2]
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return np.dtype(np.float16)
+    dtype = array.dtype
+    if not isinstance(dtype, np.dtype):
+        try:
+            dtype = np.dtype(str(dtype).rpartition(".")[2])
+        except TypeError:
+            return np.dtype(np.float16)
+    return (
+        dtype if dtype.kind != "V" else np.dtype(np.float16)
+    )  # bfloat16, where a library has taught it to NumPy
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -175,34 +214,45 @@ def to_host(array: Any) -> np.ndarray:
     if isinstance(array, np.ndarray):
         return array
     if is_torch(array):
-        torch = sys.modules["torch"]
         array = array.detach()
-        if array.dtype.is_floating_point and array.dtype not in (torch.float16, torch.float32, torch.float64):
-            array = array.to(torch.float32)
+        array = array.to(sys.modules["torch"].float32) if _is_short(array) else array
         return array.cpu().resolve_conj().resolve_neg().numpy()
     if _library(array) == "cupy":
         return array.get()
-    return np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
+    return _known(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
 
 
 def move(host: Any, like: Any) -> Any:
     """A NumPy array on the device of another; that of NumPy and SciPy is main memory."""
     if not is_foreign(like):
         return host
-    from array_api_compat import device
+    if isinstance(host, np.ndarray) and not (host.flags.c_contiguous and host.flags.writeable):
+        host = host.copy()
+    if _is_jax(like):  # follows what it is combined with, which may lie on several devices
+        return namespace(like).asarray(host)
+    return namespace(like).asarray(host, device=device_of(like))
 
-    return namespace(like).asarray(host, device=device(like))
+
+def identity(size: int, like: Any) -> Any:
+    """The identity matrix in float64 on the device of an array."""
+    xp = namespace(like)
+    return (
+        xp.eye(size, dtype=xp.float64)
+        if _is_jax(like)
+        else xp.eye(size, dtype=xp.float64, device=device_of(like))
+    )
 
 
 def as_like(array: Any, like: Any) -> Any:
     """An array of any library in the library and on the device of `like` (None for the host)."""
     if like is None:
         return to_host(array)
-    same = is_foreign(array) and namespace(array) is namespace(like) and _device(array) == _device(like)
+    same = is_foreign(array) and namespace(array) is namespace(like) and device_of(array) == device_of(like)
     return array if same else move(to_host(array), like)
 
 
-def _device(array: Any) -> Any:
+def device_of(array: Any) -> Any:
+    """The device of an array."""
     from array_api_compat import device
 
     return device(array)
@@ -230,20 +280,22 @@ def double(array: Any, *, copy: bool = True) -> Any:
         )
     try:
         return xp.astype(array, xp.float64, copy=copy)
-    except (TypeError, RuntimeError, AttributeError) as error:
+    except (TypeError, AttributeError) as error:
         raise InputError(
-            f"the device {_device(array)} has no float64, which a score needs ({error}); move the samples to main "
+            f"the device {device_of(array)} has no float64, which a score needs ({error}); move the samples to main "
             "memory first, for PyTorch with samples.cpu()."
         ) from error
 
 
 def select(array: Any, index: slice | np.ndarray) -> Any:
-    """Rows by position."""
+    """Rows by position; a stack of rows for a stack of positions."""
     if isinstance(array, np.ndarray):
         return array[index]
     if isinstance(index, slice):
         return array[index, ...]
-    return namespace(array).take(array, move(index, array), axis=0)
+    xp = namespace(array)
+    rows = xp.take(array, move(index.ravel(), array), axis=0)
+    return rows if index.ndim == 1 else xp.reshape(rows, (*index.shape, *array.shape[1:]))
 
 
 def row_norms(rows: Any) -> Any:
@@ -259,6 +311,16 @@ def row_norms(rows: Any) -> Any:
 def _cupy_norms() -> Any:
     kernel = sys.modules["cupy"].ReductionKernel
     return kernel("T x", "float64 y", "(double)x * (double)x", "a + b", "y = sqrt(a)", "0", "row_norms")
+
+
+@contextmanager
+def raising(array: Any) -> Iterator[None]:
+    """CuPy says that a factorisation failed only if it is asked to."""
+    if _library(array) != "cupy":
+        yield
+        return
+    with importlib.import_module("cupyx").errstate(linalg="raise"):  # a part of CuPy
+        yield
 
 
 def gram_product(rows: Any) -> Any:

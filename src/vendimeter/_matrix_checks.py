@@ -129,11 +129,10 @@ def check_stack(stack: Any) -> np.ndarray | None:
     For stacks of many small matrices, where a look at each would take longer than their eigenvalues.
     """
     xp, tolerance = namespace(stack), _entry_tolerance(numpy_dtype(stack))
-    wide = double(stack)
-    apart = xp.max(xp.abs(wide - transposed(wide)), axis=(1, 2))
-    off = xp.max(xp.abs(xp.linalg.diagonal(wide) - 1), axis=1)
-    # What is not finite fails these comparisons, too.
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # what is not finite fails the comparisons, too
+        wide = double(stack)
+        apart = xp.max(xp.abs(wide - transposed(wide)), axis=(1, 2))
+        off = xp.max(xp.abs(xp.linalg.diagonal(wide) - 1), axis=1)
         if not bool(xp.all((apart <= tolerance) & (off <= max(tolerance, 1e-9)))):
             return None
         return to_host(2 * off + apart / 2)

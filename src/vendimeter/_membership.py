@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
-from vendimeter._devices import concat, is_foreign, local, to_host
+from vendimeter._devices import concat, is_foreign, local, namespace, to_host
 from vendimeter._messages import brief, shape_of
 from vendimeter._weights import Mass, check_sum
 from vendimeter.errors import EmptyError, InputError
@@ -53,6 +53,8 @@ def read(by: Any, n: int, mass: Mass | None) -> Membership:
         )
     if is_foreign(by):
         by = to_host(local(by))
+    if isinstance(by, np.ndarray) and by.ndim == 0:
+        raise InputError(f"by is the single label {brief(by[()])}; expected one label an item.")
     labels, starts, items = _from_array(by, n) if _is_plain_array(by) else _labelled(by, n)
     if mass is None:
         return Membership(labels, starts, items, None, np.diff(starts))
@@ -201,9 +203,10 @@ def _concatenate(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     parts = [local(part) for part in parts]
-    if all(is_foreign(part) for part in parts):
+    if all(is_foreign(part) for part in parts) and len({namespace(part) for part in parts}) == 1:
         _one_shape({tuple(part.shape[1:]) for part in parts})
         return concat(parts)
+    parts = [to_host(part) if is_foreign(part) else part for part in parts]
     if any(is_sparse(part) for part in parts):
         from scipy import sparse
 

@@ -17,8 +17,8 @@ __all__ = ["as_number", "byte_count", "bytes_shown", "check_rng", "whole_number"
 
 def as_number(value: Any) -> float:
     """A real number of any type as a float; NaN for anything else, a truth value included."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    if getattr(value, "shape", None) == ():  # a scalar of any array library
+        value = value.item() if hasattr(value, "item") else float(value)
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         return math.nan
     try:

@@ -1,7 +1,8 @@
-"""Files of sums that can be continued: a header in JSON and plain arrays, in one .npz archive, never pickle.
+"""Files of sums that can be continued: plain arrays and a header in JSON, in one .npz archive, never pickle.
 
 A file is written beside its final name and moved there when it is complete, so that a program that is killed leaves the
-old file or the new one, and nothing in between. What is read is checked before it is used.
+old file or the new one, and nothing in between. What is read is checked before it is used: the archive has a checksum
+of every array, and the header says which array has which, so that none can take the place of another.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import copy
 import io
 import json
-import math
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,41 +21,55 @@ from typing import Any
 import numpy as np
 
 from vendimeter._messages import brief, shape_of
-from vendimeter.errors import SavedStateError
+from vendimeter.errors import InputError, SavedStateError, VendimeterError
 
 __all__ = ["Archive", "opened", "write"]
 
 VERSION = 1
 HEADER = "header.json"
-HEADER_BYTES = 1 << 24  # more than any honest header: a forged one does not fill the memory
 
 
 def write(path: Any, kind: str, header: dict[str, Any], arrays: Iterable[tuple[str, np.ndarray]]) -> None:
     """Write a header and arrays under names, all or nothing."""
-    target = Path(path)
+    target = _as_path(path)
+    name = target.parent / f".vendimeter-{secrets.token_hex(8)}.part"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent or None)
-    except OSError as error:
-        raise SavedStateError(
-            f"{str(target)!r} cannot be written: {error.strerror or error}. Expected a folder that exists and may be "
-            "written to."
-        ) from None
+        # Not tempfile's: the file gets the permissions of any other that the user writes.
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except (OSError, ValueError) as error:
+        raise _unwritten(target, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                text = json.dumps(
-                    {"format": f"vendimeter {kind}", "version": VERSION, **header}, ensure_ascii=True
-                )
-                archive.writestr(HEADER, text)
+                sums = {}
                 for key, array in arrays:
                     with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                    sums[key] = archive.getinfo(f"{key}.npy").CRC
+                whole = {"format": f"vendimeter {kind}", "version": VERSION, **header, "arrays": sums}
+                archive.writestr(HEADER, json.dumps(whole, ensure_ascii=True))
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        name.unlink(missing_ok=True)
+        if isinstance(error, OSError | ValueError) and not isinstance(error, VendimeterError):
+            raise _unwritten(target, error) from None
         raise
+
+
+def _as_path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"path={brief(path)}; expected the path of a file, as a text or a Path.") from None
+
+
+def _unwritten(target: Path, error: Exception) -> SavedStateError:
+    return SavedStateError(
+        f"{str(target)!r} cannot be written: {getattr(error, 'strerror', None) or error}. Expected a file in a folder "
+        "that exists, may be written to and has room; what was there before is as it was."
+    )
 
 
 class Archive:
@@ -64,21 +78,27 @@ class Archive:
     def __init__(self, path: Path, archive: zipfile.ZipFile, kind: str):
         self.path, self._archive = path, archive
         try:
-            if archive.getinfo(HEADER).file_size > HEADER_BYTES:
-                raise self.damaged("its header is too long")
-            header = json.loads(archive.read(HEADER))
-        except (KeyError, ValueError, UnicodeDecodeError):
+            header = json.loads(self._bytes(HEADER))
+        except (KeyError, ValueError, RecursionError) as error:
+            if isinstance(error, VendimeterError):
+                raise
             raise self.damaged("it has no header") from None
         if not isinstance(header, dict) or not str(header.get("format", "")).startswith("vendimeter "):
             raise self.damaged("it has no header")
         if header["format"] != f"vendimeter {kind}":
-            raise self.damaged(f"it holds a {header['format'].partition(' ')[2]}, not a {kind}")
+            raise self.damaged(
+                f"it holds the state of a {header['format'].partition(' ')[2]}, not of a {kind}"
+            )
         if header.get("version") != VERSION:
             raise SavedStateError(
                 f"{str(path)!r} has version {brief(header.get('version'))} of the format and this is version "
                 f"{VERSION}; expected a file of the same version. Use the release of Vendimeter that wrote it."
             )
         self.header: dict[str, Any] = header
+        sums = header.get("arrays")
+        if not isinstance(sums, dict):
+            raise self.damaged("it does not list its arrays")
+        self._sums: dict[str, Any] = sums
         self._prefix = ""
 
     def part(self, prefix: str, header: dict[str, Any]) -> Archive:
@@ -96,17 +116,27 @@ class Archive:
 
     def number(self, name: str, *, least: float = 0.0) -> float:
         """A finite number of the header."""
-        value = self.header.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
-            raise self.damaged(f"{name} is {brief(value)}")
-        return float(value)
+        return self.numbers(name, [self.header.get(name)], least=least)[0]
+
+    def numbers(self, name: str, values: Any, *, least: float = 0.0) -> list[float]:
+        """Finite numbers of the header."""
+        if not isinstance(values, list):
+            raise self.damaged(f"{name} is {brief(values)}")
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e308:
+                raise self.damaged(f"{name} is {brief(value)}")
+        return [float(value) for value in values]
 
     def whole(self, name: str, *, least: int = 0) -> int:
         """A whole number of the header."""
-        value = self.number(name, least=least)
-        if value != int(value):
-            raise self.damaged(f"{name} is {brief(value)}")
-        return int(self.header[name])
+        return self.wholes(name, [self.header.get(name)], least=least)[0]
+
+    def wholes(self, name: str, values: Any, *, least: int = 0) -> list[int]:
+        """Whole numbers of the header."""
+        for value in self.numbers(name, values, least=least):
+            if value % 1:
+                raise self.damaged(f"{name} is {brief(value)}")
+        return [int(value) for value in values]
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         """One of a few words of the header."""
@@ -116,20 +146,38 @@ class Archive:
         return str(value)
 
     def array(self, name: str, shape: tuple[int | None, ...], kind: str = "f") -> np.ndarray:
-        """An array of this shape (None for any length) of finite float64 numbers, or of whole ones."""
+        """An array of this shape (None for any length) of finite float64 numbers, or of whole ones from 0 up."""
+        key = f"{self._prefix}{name}"
         try:
-            with self._archive.open(f"{self._prefix}{name}.npy") as member:
-                self._check_shape(member, name, shape, kind)
-            array = np.lib.format.read_array(
-                io.BytesIO(self._archive.read(f"{self._prefix}{name}.npy")), allow_pickle=False
-            )
+            if self._sums.get(key) != self._archive.getinfo(f"{key}.npy").CRC:
+                raise self.damaged(f"{name} is not the array that was written")
+            file = io.BytesIO(
+                self._bytes(f"{key}.npy")
+            )  # which compares the checksum, so that the rest is as written
+            self._check_shape(file, name, shape, kind)
+            file.seek(0)
+            array = np.lib.format.read_array(file, allow_pickle=False)
         except KeyError:
             raise self.damaged(f"it lacks {name}") from None
-        except (ValueError, EOFError, zipfile.BadZipFile, OSError):
+        except (ValueError, EOFError) as error:
+            if isinstance(error, VendimeterError):
+                raise
             raise self.damaged(f"{name} cannot be read") from None
         if kind == "f" and not np.isfinite(array).all():
             raise self.damaged(f"{name} holds numbers that are not finite")
+        if kind == "i" and array.min(initial=0) < 0:
+            raise self.damaged(f"{name} holds negative numbers")
         return array
+
+    def _bytes(self, name: str) -> bytes:
+        """A member as it was written; one that was packed is not ours, and may hold more than the memory does."""
+        info = self._archive.getinfo(name)
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise self.damaged(f"{name} is compressed")
+        try:
+            return self._archive.read(info)
+        except Exception:  # whatever the library finds in a broken archive
+            raise self.damaged(f"{name} cannot be read") from None
 
     def _check_shape(self, member: Any, name: str, shape: tuple[int | None, ...], kind: str) -> None:
         """From the header of the array alone, before its data is read."""
@@ -148,14 +196,20 @@ class Archive:
 
 @contextmanager
 def opened(path: Any, kind: str) -> Iterator[Archive]:
-    """Open a file for reading."""
-    target = Path(path)
+    """Open a file for reading; whatever is wrong with it becomes an error that says so."""
+    target = _as_path(path)
     try:
         archive = zipfile.ZipFile(target)
-    except (OSError, zipfile.BadZipFile) as error:
+    except Exception as error:  # the library raises many kinds over a broken archive
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no archive"
         raise SavedStateError(
             f"{str(target)!r} cannot be read: {why}. Expected a file written by save()."
         ) from None
     with archive:
-        yield Archive(target, archive, kind)
+        found = Archive(target, archive, kind)
+        try:
+            yield found
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+            if isinstance(error, VendimeterError):
+                raise
+            raise found.damaged("its header makes no sense") from error

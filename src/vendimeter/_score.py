@@ -141,7 +141,7 @@ def score(
         check_alignment(
             samples, weights if counts is None else counts, "weights" if counts is None else "counts"
         )
-    with wide_mode(precision):
+    with wide_mode(precision, samples):
         similarity = similarity_of(samples, kernel, rng)
         p, n = probabilities(weights, counts, similarity.n)
         plan, solution = run(
@@ -187,6 +187,8 @@ def refuse_matrix(samples: Any) -> None:
         return
     sparse, xp = is_sparse(rows), None if is_sparse(rows) else namespace(rows)
     own = rows.diagonal() if sparse else diagonal(rows)
+    if is_foreign(rows):  # not all libraries find the largest of all dtypes
+        rows = double(rows, copy=False)
     highest = float(rows.max() if sparse else xp.max(rows))  # type: ignore[union-attr]
     like_one, like_zero = np.allclose(own, 1, rtol=0, atol=1e-6), np.abs(own).max() <= 1e-6 * highest
     if not (like_one or like_zero):

@@ -83,7 +83,7 @@ def score_groups(
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
     request = Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
-    with wide_mode(precision):
+    with wide_mode(precision, samples):
         return _score_groups(samples, kernel, by, weights, counts, request).result(several)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse, is_table
+from vendimeter._arrays import blocks, csr, is_sparse, is_table
 from vendimeter._devices import DEVICE_BYTES, is_foreign, local
 from vendimeter._messages import brief, shape_of
 from vendimeter.accumulate import Accumulator
@@ -90,15 +90,21 @@ def _file(path: Path) -> Iterator[np.ndarray]:
     try:
         whole = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"there is no file {str(path)!r}.") from None
+        raise InputError(
+            f"there is no file {str(path)!r}; expected the path of a .npy file. Check its name and folder."
+        ) from None
+    except PermissionError:
+        raise InputError(f"{str(path)!r} may not be read; expected a file with leave to do so.") from None
     except (ValueError, OSError, EOFError):
         whole = None
-    if not isinstance(whole, np.memmap):
+    if isinstance(whole, np.lib.npyio.NpzFile):
+        whole.close()
+    if not isinstance(whole, np.ndarray):
         raise InputError(
             f"{str(path)!r} is not a .npy file of numbers; expected one written by np.save. Read other files piece "
             "by piece and pass an iterator of batches."
         )
-    if whole.ndim != 2 or not whole.flags.c_contiguous:
+    if whole.ndim != 2 or not whole.flags.c_contiguous or not isinstance(whole, np.memmap) or not whole.size:
         yield from _array(whole)
         return
     # A map of its own for every piece: pages of the one before are given back, so that memory does not fill up.
@@ -113,6 +119,11 @@ def _array(rows: Any) -> Iterator[Any]:
         raise InputError(
             f"an array of shape {shape_of(rows.shape)} was given; expected one vector a row, of shape (n, d)."
         )
-    most = BATCH_BYTES if isinstance(rows, np.ndarray) else DEVICE_BYTES
-    for part in blocks(int(rows.shape[0]), int(rows.shape[1]), most=most):
+    if is_sparse(rows):
+        rows = csr(rows)
+        width = 1 + 2 * rows.nnz // max(1, rows.shape[0])  # a position and a value an entry
+    else:
+        width = int(rows.shape[1])
+    most = DEVICE_BYTES if is_foreign(rows) else BATCH_BYTES
+    for part in blocks(int(rows.shape[0]), width, most=most):
         yield rows[part] if is_sparse(rows) else rows[part, ...]

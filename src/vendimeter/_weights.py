@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy
-from vendimeter._devices import is_foreign, local, to_host
+from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy, unwrapped
+from vendimeter._devices import is_foreign, local, numpy_dtype, to_host
 from vendimeter._messages import brief, digits, shape_of
 from vendimeter._tables import matrix
 from vendimeter.errors import InputError
@@ -59,8 +59,11 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
         given = to_numpy(given)
     elif is_table(given):
         given = matrix(given)
-    elif is_foreign(given):
-        given = to_host(local(given))
+    given = unwrapped(given)
+    dtype = (
+        numpy_dtype(given) if is_foreign(given) else None
+    )  # before NumPy sees it, which lacks the short ones
+    given = to_host(local(given)) if is_foreign(given) else given
     try:
         array = np.asarray(given)
     except ValueError:
@@ -77,7 +80,8 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
         raise InputError(
             f"{name} go up to {values.max():g}, and their sum cannot be represented; expected smaller ones."
         )
-    low = {2: 1e-2, 4: 1e-4}.get(array.dtype.itemsize, 1e-6) if array.dtype.kind == "f" else 1e-6
+    dtype = dtype or array.dtype
+    low = {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
     return Mass(values, name, low)
 
 

@@ -6,21 +6,20 @@ only when a score is asked for, so that sums add up exactly as their items would
 
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from vendimeter import _saved
-from vendimeter._arrays import is_sparse, length
-from vendimeter._devices import as_like, concat, is_foreign, local, to_host, wide_mode
+from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
+from vendimeter._devices import is_foreign, local, to_host, wide_mode
+from vendimeter._kept_rows import Kept, joined, joined_masses, read_rows
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng
 from vendimeter._score import run, to_score, unclaimed
+from vendimeter._tables import check_alignment
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.kernels import Kernel, as_kernel
@@ -35,26 +34,10 @@ from vendimeter.spectrum import parse_orders
 __all__ = ["Accumulator", "joined"]
 
 WIDEST = 16_384  # columns of features, at most: the sum takes 2 GiB there
+LARGEST = 1e305  # sum of weights, at most: there is room for some arithmetic with it
+MOST = 2**63 - 1  # items, at most
 PRECISIONS = ("float64", "float32")
-
-
-@dataclass
-class _Kept:
-    """Feature rows that are kept as they are, with their masses (None for 1 each)."""
-
-    rows: Any
-    masses: np.ndarray | None
-    rounding: float
-
-    @property
-    def count(self) -> int:
-        return int(self.rows.shape[0])
-
-    @property
-    def nbytes(self) -> int:
-        if is_sparse(self.rows):
-            return int(self.rows.data.nbytes + self.rows.indices.nbytes + self.rows.indptr.nbytes)
-        return 8 * math.prod(self.rows.shape)
+HELD = ("nothing", "dense", "sparse", "sum")
 
 
 class Accumulator:
@@ -104,7 +87,9 @@ class Accumulator:
         self.n = 0
         self.updates = 0
         self.width: int | None = None
-        self._kept: list[_Kept] = []
+        self._kept: list[Kept] = []
+        self._kept_bytes, self._kept_mass = 0, 0.0
+        self._like: Any = None  # an array on the device of what is held; None for the host
         self._sum: GramSum | None = None
         self._found: Solution | None = None  # until something is added
 
@@ -123,13 +108,17 @@ class Accumulator:
         counts : array of shape (n,), optional
             How often each item occurs.
         """
+        if weights is not None or counts is not None:
+            refuse_set(samples, "weights and counts")
+            given, name = (weights, "weights") if counts is None else (counts, "counts")
+            check_alignment(samples, given, name)
         mass = raw_weights(weights, counts)
-        size = _size(samples)
+        size = batch_size(samples)
         if mass is not None and size is not None and len(mass.values) != size:
             raise InputError(
                 f"{mass.name} has {len(mass.values)} entries and there are {size} items; expected one an item."
             )
-        with wide_mode(self.precision):
+        with wide_mode(self.precision, samples):
             if size == 0:
                 self.updates += 1
             else:
@@ -137,25 +126,60 @@ class Accumulator:
 
     def add_features(self, features: Features, mass: Mass | None = None) -> None:
         """Add a batch whose features have been made already; for those who build on this class."""
-        self._add(features, None if mass is None else mass.values)
-        self.n += features.n if mass is None else mass.size()
+        masses = None if mass is None else mass.values
+        if masses is not None and len(masses) != features.n:
+            raise InputError(f"there are {len(masses)} weights and {features.n} items; expected one an item.")
+        self._check_width(features.width)
+        count = features.n if mass is None else mass.size()
+        check_growth(self.n + count, self.mass + (features.n if masses is None else float(masses.sum())))
+        if masses is not None and not masses.all():  # items of no weight are as good as absent
+            present = np.flatnonzero(masses)
+            features, masses = features.take(present), masses[present]
+        if features.n:
+            with wide_mode(self.precision, features.like, self._like):
+                self._add(features, masses)
+        self.width, self._found = features.width, None
+        self.n += count
         self.updates += 1
 
     def _add(self, features: Features, masses: np.ndarray | None) -> None:
-        """Add features; errors come before anything is changed."""
-        self._check_width(features.width)
-        if masses is not None and len(masses) != features.n:
-            raise InputError(f"there are {len(masses)} weights and {features.n} items; expected one an item.")
-        if self._sum is None and self._keeps(self._kept_bytes + _row_bytes(features), features.width):
-            kept = _Kept(features.rows(slice(None)), masses, features.rounding)
-            self._kept.append(kept)
-        else:
-            total = self._sum or GramSum(features.width, precision=self.precision, rng=self.rng)
-            total.add(features, masses)  # first, because it is this that may fail
-            for kept in self._kept:
-                total.add(Features(kept.rows, rounding=kept.rounding), kept.masses)
-            self._sum, self._kept = total, []
-        self.width, self._found = features.width, None
+        """Add items that all have weight; errors come before anything is changed."""
+        kept = None
+        if self._sum is None and (
+            features.sparse or self._keeps(8 * features.n * features.width, features.width)
+        ):
+            # Of sparse rows it is only known afterwards how much they take.
+            kept = Kept(features.rows(slice(None)), masses, features.rounding)
+            if self._keep(kept, features.width):
+                self.width = features.width
+                return
+        total = self._sum or GramSum(features.width, precision=self.precision, rng=self.rng)
+        total.add(
+            features if kept is None else kept.features, masses
+        )  # first, because it is this that may fail
+        self._turn_into(total)
+
+    def _keep(self, kept: Kept, width: int) -> bool:
+        """Keep rows as they are, if all together still take less than half of their sum; all sparse, or all dense."""
+        size = self._kept_bytes + kept.nbytes
+        if self._kept and is_sparse(self._kept[0].rows) != is_sparse(kept.rows):
+            size = 8 * width * (sum(part.count for part in self._kept) + kept.count)
+            if self._keeps(size, width):
+                self._kept, kept = [part.dense() for part in self._kept], kept.dense()
+        if not self._keeps(size, width):
+            return False
+        self._kept.append(kept)
+        self._like = kept.rows if self._like is None and is_foreign(kept.rows) else self._like
+        self._kept_bytes, self._kept_mass = size, self._kept_mass + kept.mass
+        return True
+
+    def _turn_into(self, total: GramSum) -> None:
+        """Hold this sum, and what was kept in it, from now on."""
+        for kept in self._kept:
+            total.add(kept.features, kept.masses)
+        self._sum, self._kept, self.width = total, [], total.width
+        self._like = total.total if is_foreign(total.total) else None
+        self._kept_bytes, self._kept_mass = 0, 0.0
 
     @staticmethod
     def _keeps(size: int, width: int) -> bool:
@@ -163,14 +187,17 @@ class Accumulator:
         return size <= 4 * width * width
 
     @property
-    def _kept_bytes(self) -> int:
-        return sum(kept.nbytes for kept in self._kept)
+    def held(self) -> str:
+        """What is held so far: "nothing", "dense" or "sparse" feature rows, or their "sum"."""
+        if self._sum is not None:
+            return "sum"
+        return "nothing" if not self._kept else "sparse" if is_sparse(self._kept[0].rows) else "dense"
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the sum, or the rows in its place, take."""
-        if self._sum is not None and self._sum.total is not None:
-            return 8 * (self._sum.width + self._sum.probes) * self._sum.width
+        """Bytes that the sum, or the rows in its place, take (without the weights of rows)."""
+        if self._sum is not None:
+            return sum_bytes(self._sum.width, self.precision)
         return self._kept_bytes
 
     def _check_width(self, width: int) -> None:
@@ -195,25 +222,39 @@ class Accumulator:
         Accumulator
             Itself.
         """
+        self._check_mates(others)
+        check_growth(
+            self.n + sum(other.n for other in others), self.mass + sum(other.mass for other in others)
+        )
+        if any(other is self for other in others):  # as it is now, and not as it grows
+            others = tuple(self.copy() if other is self else other for other in others)
         for other in others:
-            self._check_mate(other)
-        for other in [copy.copy(other) for other in others]:  # an accumulator may be merged with itself
             self._take(other)
         return self
 
     def _take(self, other: Accumulator) -> None:
-        with wide_mode(self.precision):
+        with wide_mode(self.precision, self._like, other._like):
             self._found = None
-            for kept in list(other._kept):
-                self._add(Features(kept.rows, rounding=kept.rounding), kept.masses)
-            if other._sum is not None:
-                total = self._sum or GramSum(other._sum.width, precision=self.precision, rng=self.rng)
-                total.merge(other._sum)
-                for kept in self._kept:
-                    total.add(Features(kept.rows, rounding=kept.rounding), kept.masses)
-                self._sum, self._kept, self.width = total, [], other.width
+            for kept in other._kept:
+                self._add(kept.features, kept.masses)
+            if other._sum is not None and self._sum is None:
+                self._turn_into(other._sum.copy())
+            elif other._sum is not None and self._sum is not None:
+                self._sum.merge(other._sum)
+        self.width = other.width if self.width is None else self.width
         self.n += other.n
         self.updates += other.updates
+
+    def _check_mates(self, others: Iterable[Any]) -> None:
+        """Refuse what does not belong together, before any of it is added."""
+        width = self.width
+        for other in others:
+            self._check_mate(other)
+            if None not in (width, other.width) and width != other.width:
+                raise MismatchError(
+                    f"the accumulators have features of {width} and {other.width} columns; expected the same."
+                )
+            width = other.width if width is None else width
 
     def _check_mate(self, other: Any) -> None:
         if not isinstance(other, Accumulator):
@@ -223,10 +264,6 @@ class Accumulator:
         if not same(self.kernel, other.kernel):
             raise MismatchError(
                 f"the accumulators have the kernels {self.kernel!r} and {other.kernel!r}; expected one kernel."
-            )
-        if None not in (self.width, other.width) and self.width != other.width:
-            raise MismatchError(
-                f"the accumulators have features of {self.width} and {other.width} columns; expected the same."
             )
         if (self.precision, self.precision == "float32" and self.rng) != (
             other.precision,
@@ -239,7 +276,15 @@ class Accumulator:
 
     def copy(self) -> Accumulator:
         """Another one with the same content, which grows by itself."""
-        return Accumulator(self.kernel, precision=self.precision, rng=self.rng).merge(self)
+        twin = object.__new__(type(self))
+        twin.__dict__ |= self.__dict__
+        twin._kept = list(self._kept)
+        with wide_mode(self.precision, self._like):
+            twin._sum = None if self._sum is None else self._sum.copy()
+        return twin
+
+    def __copy__(self) -> Accumulator:
+        return self.copy()
 
     def __add__(self, other: Any) -> Accumulator:
         return self.copy().merge(other) if isinstance(other, Accumulator) else NotImplemented
@@ -281,8 +326,8 @@ class Accumulator:
         if self._found is not None:
             return self._found
         orders = [1.0, 2.0]  # several, so that no shortcut is taken
-        with wide_mode(self.precision):
-            if self._sum is not None and self._sum.mass > 0:
+        with wide_mode(self.precision, self._like):
+            if self._sum is not None:
                 found = of_gram(self._sum.result(), self.precision, orders, self.rng)
                 found = unclaimed(found) if self.kernel.approximate else found
             else:
@@ -302,25 +347,19 @@ class Accumulator:
 
     def _rows(self) -> tuple[Features, np.ndarray | None]:
         """The kept rows as one collection, and their masses."""
-        kept = [part for part in self._kept if part.masses is None or part.masses.any()]
-        if not kept:
+        if not self._kept:
             seen = "every item has weight 0" if self.n else "no item was added"
             raise EmptyError(f"{seen}, and the diversity of nothing is undefined; update it first.")
-        masses = None
-        if any(part.masses is not None for part in kept):
-            ones = (np.ones(part.count) if part.masses is None else part.masses for part in kept)
-            masses = np.concatenate(list(ones))
         features = Features(
-            joined([part.rows for part in kept]), rounding=max(part.rounding for part in kept)
+            joined([part.rows for part in self._kept]), rounding=max(part.rounding for part in self._kept)
         )
         features.kernel = self.kernel
-        return features, masses
+        return features, joined_masses(self._kept)
 
     @property
     def mass(self) -> float:
         """The sum of the weights so far: of the counts, or the number of items, where no weights were given."""
-        kept = sum(part.count if part.masses is None else float(part.masses.sum()) for part in self._kept)
-        return kept + (0.0 if self._sum is None else self._sum.mass)
+        return self._kept_mass if self._sum is None else self._sum.mass
 
     def __repr__(self) -> str:
         width = "" if self.width is None else f", width={self.width}"
@@ -336,7 +375,6 @@ class Accumulator:
         _saved.write(path, "accumulator", self._header(), self._arrays())
 
     def _header(self) -> dict[str, Any]:
-        held = "sum" if self._sum is not None else "rows" if self._kept else "nothing"
         header = {
             "kernel": describe(self.kernel),
             "fingerprint": fingerprint(self.kernel),
@@ -345,14 +383,17 @@ class Accumulator:
             "n": self.n,
             "updates": self.updates,
             "width": self.width or 0,
-            "held": held,
+            "held": self.held,
         }
         if self._sum is not None:
             header |= {"mass": self._sum.mass, "error": self._sum.error, "image_error": self._sum.image_error}
         elif self._kept:
             header |= {
-                "rounding": max(part.rounding for part in self._kept),
-                "weighted": any(part.masses is not None for part in self._kept),
+                "counts": [
+                    part.count for part in self._kept
+                ],  # as they came, so that nothing depends on the file
+                "roundings": [part.rounding for part in self._kept],
+                "weighted": [part.masses is not None for part in self._kept],
             }
         return header
 
@@ -362,11 +403,17 @@ class Accumulator:
             if self._sum.image is not None:
                 yield "image", to_host(self._sum.image)
         elif self._kept:
-            rows = joined([part.rows for part in self._kept])
-            yield "rows", rows.toarray() if is_sparse(rows) else to_host(rows)
-            if any(part.masses is not None for part in self._kept):
-                parts = (np.ones(part.count) if part.masses is None else part.masses for part in self._kept)
-                yield "masses", np.concatenate(list(parts))
+            parts = [part.rows for part in self._kept]
+            if is_sparse(parts[0]):
+                rows = joined(parts)
+                yield "data", rows.data
+                yield "indices", rows.indices.astype(np.int64)
+                yield "indptr", rows.indptr.astype(np.int64)
+            else:
+                yield "rows", np.concatenate([to_host(part) for part in parts])
+            masses = joined_masses(self._kept)
+            if masses is not None:
+                yield "masses", masses
 
     @classmethod
     def load(cls, path: Any, kernel: Any = None) -> Accumulator:
@@ -394,14 +441,30 @@ class Accumulator:
             )
         found = cls(given, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng"))
         found.n, found.updates = archive.whole("n"), archive.whole("updates")
-        held = archive.choice("held", ("sum", "rows", "nothing"))
+        held = archive.choice("held", HELD)
         width = archive.whole("width")
         found.width = width or None
         if held == "sum":
             found._sum = _read_sum(archive, found, width)
-        elif held == "rows":
-            found._kept = [_read_rows(archive, width)]
+        elif held != "nothing":
+            for kept in read_rows(archive, width):
+                if not found._keep(kept, width):
+                    raise archive.damaged("it holds more rows than are kept")
         return found
+
+
+def check_growth(count: int, mass: float) -> None:
+    """Refuse what would leave the range of the numbers that count and weigh."""
+    if not mass <= LARGEST:
+        raise InputError(
+            f"the weights of all items would sum to {mass:.3g}, and at most {LARGEST:g} can be worked with; expected "
+            "smaller weights. Only their ratios count: divide them all by one number."
+        )
+    if count > MOST:
+        raise InputError(
+            f"there would be {count:.3g} items, and at most {MOST:.3g} can be counted; expected smaller counts. Use "
+            "weights= where only the ratios matter."
+        )
 
 
 def _read_sum(archive: _saved.Archive, owner: Accumulator, width: int) -> GramSum:
@@ -412,50 +475,27 @@ def _read_sum(archive: _saved.Archive, owner: Accumulator, width: int) -> GramSu
     total.image_error = archive.number("image_error")
     total.total = archive.array("total", (width, width))
     # Every item has norm 1, so that the trace is the mass; what can be told, is told before it gives a wrong score.
+    # (Not every device computes a product of float32 rows with themselves symmetrically.)
     size, apart = float(np.abs(total.total).max()), float(np.abs(total.total - total.total.T).max())
-    if apart > 1e-10 * size:
+    if apart > (1e-4 if owner.precision == "float32" else 1e-10) * size:
         raise archive.damaged(f"the sum is not symmetric, by {apart:.2g}")
-    if abs(np.trace(total.total) - total.mass) > 1e-4 * total.mass or total.total.diagonal().min() < 0:
+    off = abs(float(np.trace(total.total)) - total.mass)
+    if not off <= 1e-4 * total.mass + 2 * total.error or total.mass == 0 or total.total.diagonal().min() < 0:
         raise archive.damaged("the sum does not fit its mass")
     if owner.precision == "float32":
         total.image = archive.array("image", (width, PROBES))
     return total
 
 
-def _read_rows(archive: _saved.Archive, width: int) -> _Kept:
-    rows = archive.array("rows", (None, width))
-    norms = np.linalg.norm(rows, axis=1)
-    if not len(rows) or np.abs(norms - 1).max() > 1e-6:
-        raise archive.damaged("its rows are no features")
-    masses = archive.array("masses", (len(rows),)) if archive.header.get("weighted") else None
-    if masses is not None and masses.min() < 0:
-        raise archive.damaged("it holds a negative weight")
-    return _Kept(rows, masses, archive.number("rounding"))
-
-
-def _size(samples: Any) -> int | None:
-    """How many items an array or list has; None where that is for the kernel to find out."""
+def batch_size(samples: Any) -> int | None:
+    """How many items a batch has; None where that is for the kernel to find out."""
     samples = local(samples)
-    if is_sparse(samples) or is_foreign(samples) or isinstance(samples, np.ndarray | list | tuple):
+    known = is_sparse(samples) or is_foreign(samples) or is_table(samples) or is_frame_column(samples)
+    if known or isinstance(samples, np.ndarray | list | tuple | Mapping):
         return length(samples)
     return None
 
 
-def _row_bytes(features: Features) -> int:
-    """Bytes of all feature rows, if they were kept."""
-    if not features.sparse:
-        return 8 * features.n * features.width
-    return 12 * int(features.data.nnz) + 8 * features.n
-
-
-def joined(parts: list[Any]) -> Any:
-    """Feature rows of several batches, one after another; where some are dense, all are."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(is_sparse(part) for part in parts):
-        from scipy import sparse
-
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    parts = [part.toarray() if is_sparse(part) else part for part in parts]
-    like = next((part for part in parts if is_foreign(part)), None)
-    return concat([as_like(part, like) for part in parts])
+def sum_bytes(width: int, precision: str) -> int:
+    """Bytes of a sum over features of so many columns."""
+    return 8 * width * (width + (PROBES if precision == "float32" else 0))

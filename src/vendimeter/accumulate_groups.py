@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vendimeter import _saved, _tables
+from vendimeter._arrays import is_sparse, refuse_set
 from vendimeter._devices import wide_mode
+from vendimeter._kept_rows import joined
 from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, read
 from vendimeter._messages import brief, unknown
 from vendimeter._options import byte_count, bytes_shown
 from vendimeter._score_groups import Request, solve_groups
 from vendimeter._weights import Mass, raw_weights
-from vendimeter.accumulate import Accumulator
+from vendimeter.accumulate import Accumulator, batch_size, check_growth, sum_bytes
 from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
 from vendimeter.groups import Columns, GroupScores
 from vendimeter.similarity import Features
@@ -33,11 +37,19 @@ CHUNK_BYTES = 64 << 20  # of kept rows that are scored together
 AFTER_SPILL = 0.75  # of the memory that stays in use, so that not every update spills
 
 
+class _File(NamedTuple):
+    """Where a label lies that does not fit into memory, and what it takes there."""
+
+    path: Path
+    nbytes: int
+    held: str
+
+
 class GroupAccumulator:
     """Scores of groups that grow: batches with labels in, scores of all labels out at any time.
 
     Each label has an `Accumulator`. One with few items holds their features, one with more than about d/2 the d×d sum,
-    so that a label never takes more than 8·d² bytes. All of them together stay within `memory`.
+    so that a label never takes more than about 8·d² bytes. All of them together stay within `memory`.
 
     Parameters
     ----------
@@ -79,7 +91,9 @@ class GroupAccumulator:
         self._held: OrderedDict[Hashable, Accumulator] = OrderedDict()  # by last use
         self._bytes = 0
         self._order: dict[Hashable, int] = {}  # labels in order of first appearance
-        self._files: dict[Hashable, Path] = {}
+        self._total: tuple[int, float] = (0, 0.0)  # items and mass of all labels
+        self._files: dict[Hashable, _File] = {}
+        self._spill = spill
         self._folder: Path | None = None
         if spill is not None:
             self._folder = _own_folder(self, spill)
@@ -134,33 +148,58 @@ class GroupAccumulator:
         weights, counts : array, optional
             As for `Accumulator.update`.
         """
+        given, name = (weights, "weights") if counts is None else (counts, "counts")
+        refuse_set(samples, "labels")
+        _tables.check_alignment(samples, given, name)
         mass = raw_weights(weights, counts)
         if _tables.has_columns(samples):
             by = _tables.labels(samples, by)
-        with wide_mode(self._empty.precision):
+        _tables.check_alignment(samples, by, "by")
+        with wide_mode(self._empty.precision, samples):
+            if batch_size(samples) == 0:
+                _check_sizes(by, mass, 0)
+                self.updates += 1
+                return
             features = self.kernel.batch_features(samples, rng=self._empty.rng)
             self._empty._check_width(features.width)
-            groups = read(by, features.n, None)
-            if mass is not None and len(mass.values) != features.n:
-                raise InputError(
-                    f"{mass.name} has {len(mass.values)} entries and there are {features.n} items; expected one an "
-                    "item."
-                )
-            # All rows are made, and so checked, before any label is touched.
-            rows = Features(features.rows(slice(None)), rounding=features.rounding)
-            places = np.split(groups.items, groups.starts[1:-1])
-            self._check_room(
-                {label: len(own) for label, own in zip(groups.labels, places, strict=True)}, rows
-            )
-            self._empty.width = features.width
-            for label, own in zip(groups.labels, places, strict=True):
-                self._grow(label, rows, own, mass)
+            groups, places = _check_sizes(by, mass, features.n)
+            total = self._grown(groups, places, mass)
+            # Items of no weight are as good as absent; their labels are there all the same.
+            own = places if mass is None else [part[mass.values[part] > 0] for part in places]
+            used = np.arange(features.n) if mass is None else np.flatnonzero(mass.values)
+            batch = None
+            if len(used):
+                # All rows are made, and so checked, before any label is touched.
+                rows = features.rows(slice(None) if len(used) == features.n else used)
+                own = [np.searchsorted(used, part) for part in own]
+                self._check_room(groups, own, rows)
+                batch = Features(rows, rounding=features.rounding)
+            self._empty.width, self._total = features.width, total
+            try:
+                for label, part in zip(groups, own, strict=True):
+                    taken = None if batch is None or not len(part) else batch.take(part)
+                    self._grow(label, taken, None if mass is None else mass.part(used[part]))
+            except SavedStateError as error:
+                raise SavedStateError(
+                    f"{error} A part of this batch has been added already: start again from what was saved last."
+                ) from None
         self.updates += 1
 
-    def _grow(self, label: Hashable, rows: Features, places: np.ndarray, mass: Mass | None) -> None:
+    def _grown(
+        self, labels: Sequence[Hashable], places: list[np.ndarray], mass: Mass | None
+    ) -> tuple[int, float]:
+        """Items and mass of all labels after this batch, if that is in the range of numbers."""
+        count = sum(len(part) if mass is None else mass.part(part).size() for part in places)
+        weight = sum(len(part) if mass is None else float(mass.values[part].sum()) for part in places)
+        total = self._total[0] + count, self._total[1] + weight
+        check_growth(*total)
+        return total
+
+    def _grow(self, label: Hashable, features: Features | None, mass: Mass | None) -> None:
         mine = self._open(label)
         before = mine.nbytes
-        mine.add_features(rows.take(places), None if mass is None else mass.part(places))
+        if features is not None:
+            mine.add_features(features, mass)
         self._bytes += mine.nbytes - before
         self._make_room()
 
@@ -180,16 +219,16 @@ class GroupAccumulator:
         """The accumulator of a known label, wherever it is; the place stays as it is."""
         if label in self._held:
             return self._held[label]
-        return Accumulator.load(self._files[label], kernel=self.kernel)
+        return Accumulator.load(self._files[label].path, kernel=self.kernel)
 
     def _new(self) -> Accumulator:
         empty = self._empty
         return Accumulator(empty.kernel, precision=empty.precision, rng=empty.rng)
 
-    def _check_room(self, sizes: dict[Hashable, int], rows: Features) -> None:
+    def _check_room(self, labels: Sequence[Hashable], places: list[np.ndarray], rows: Any) -> None:
         """Refuse a batch that would not fit, before any of it is added."""
-        width, row = rows.width, 8 * rows.width
-        largest = 8 * width * width
+        width = int(rows.shape[1])
+        largest = sum_bytes(width, self._empty.precision)
         if largest > self.memory:
             raise TooLargeError(
                 f"one label with features of {width} columns may take {bytes_shown(largest)}, and memory is "
@@ -198,18 +237,36 @@ class GroupAccumulator:
         if self._folder is not None:
             return
         growth = 0
-        for label, count in sizes.items():
-            mine = self._held.get(label)
-            if mine is None:
-                growth += min(count * row, largest) if Accumulator._keeps(count * row, width) else largest
-            elif mine._sum is None:
-                after = mine.nbytes + count * row
-                growth += (after if Accumulator._keeps(after, width) else largest) - mine.nbytes
+        entries = np.diff(rows.indptr) if is_sparse(rows) else None
+        for label, part in zip(labels, places, strict=True):
+            size = len(part) * (8 * width if entries is None else 8)
+            size += 0 if entries is None else 16 * int(entries[part].sum())
+            growth += self._growth(label, [(size, "dense" if entries is None else "sparse")], width)
+        self._refuse(len({*labels, *self._order}), growth, "Nothing of this batch was added.")
+
+    def _growth(self, label: Hashable, more: list[tuple[int, str]], width: int) -> int:
+        """By how many bytes at most a label grows with parts of these sizes and kinds."""
+        now, kind = self._takes(label) if label in self._order else (0, "nothing")
+        if kind == "sum":
+            return 0
+        after = now + sum(size for size, _ in more)
+        kinds = {kind, *(kind for _, kind in more)} - {"nothing"}
+        if len(kinds) > 1 or "sum" in kinds or not Accumulator._keeps(after, width):
+            after = sum_bytes(width, self._empty.precision)  # or less, where sparse rows become dense
+        return after - now
+
+    def _takes(self, label: Hashable) -> tuple[int, str]:
+        """The bytes of a label, and of what kind they are."""
+        if label in self._held:
+            return self._held[label].nbytes, self._held[label].held
+        return self._files[label].nbytes, self._files[label].held
+
+    def _refuse(self, count: int, growth: int, after: str) -> None:
         if self._bytes + growth > self.memory:
             raise TooLargeError(
-                f"{len(set(sizes) | set(self._order))} labels would take {bytes_shown(self._bytes + growth)}, and "
-                f"memory is {bytes_shown(self.memory)}; expected less. Pass a larger memory=, or spill= with a "
-                "folder for what does not fit, or use coarser labels. Nothing of this batch was added."
+                f"{count} labels would take {bytes_shown(self._bytes + growth)}, and memory is "
+                f"{bytes_shown(self.memory)}; expected less. Pass a larger memory=, or spill= with a folder for what "
+                f"does not fit, or use coarser labels. {after}"
             )
 
     def _make_room(self) -> None:
@@ -220,7 +277,7 @@ class GroupAccumulator:
             label, mine = next(iter(self._held.items()))
             path = self._folder / f"{self._order[label]}.npz"
             mine.save(path)
-            self._files[label] = path
+            self._files[label] = _File(path, mine.nbytes, mine.held)
             del self._held[label]
             self._bytes -= mine.nbytes
 
@@ -231,31 +288,55 @@ class GroupAccumulator:
         for other in others:
             if not isinstance(other, GroupAccumulator):
                 raise MismatchError(f"groups were merged with {brief(other)}; expected a GroupAccumulator.")
-            self._empty._check_mate(other._empty)
-        for other in others:
-            self._empty.width = self._empty.width or other._empty.width
-            updates = other.updates
-            for label in other.labels:
-                theirs = other._peek(label)
-                mine = self._open(label)
-                before = mine.nbytes
-                mine.merge(theirs)
-                self._bytes += mine.nbytes - before
-                self._make_room()
-                if self._bytes > self.memory and self._folder is None:
-                    raise TooLargeError(
-                        f"the merged labels take more than {bytes_shown(self.memory)}; expected less. Pass a larger "
-                        "memory=, or spill= with a folder for what does not fit. Some labels have been merged: start "
-                        "again from the saved parts."
-                    )
-            self.updates += updates
+        self._empty._check_mates([other._empty for other in others])
+        total = (
+            self._total[0] + sum(other._total[0] for other in others),
+            self._total[1] + sum(other._total[1] for other in others),
+        )
+        check_growth(*total)
+        labels = list(dict.fromkeys(label for other in others for label in other.labels))
+        if self._folder is None:
+            self._check_merge(labels, others)
+        updates = sum(other.updates for other in others)
+        self._empty.width = next((one._empty.width for one in (self, *others) if one._empty.width), None)
+        self._total = total
+        for label in labels:
+            theirs = [other._peek(label) for other in others if label in other]
+            mine = self._open(label)
+            before = mine.nbytes
+            mine.merge(*theirs)
+            self._bytes += mine.nbytes - before
+            self._make_room()
+        self.updates += updates
         return self
 
+    def _check_merge(self, labels: list[Hashable], others: Sequence[GroupAccumulator]) -> None:
+        """Refuse a merge that would not fit, before any of it is done."""
+        width = next((one._empty.width for one in (self, *others) if one._empty.width), 1)
+        growth = sum(
+            self._growth(label, [other._takes(label) for other in others if label in other], width)
+            for label in labels
+        )
+        self._refuse(len({*labels, *self._order}), growth, "Nothing was merged.")
+
     def copy(self) -> GroupAccumulator:
-        """Another one with the same content, without a folder to spill to."""
+        """Another one with the same content, with a folder of its own to spill to where this one has one."""
         empty = self._empty
-        twin = GroupAccumulator(empty.kernel, precision=empty.precision, rng=empty.rng, memory=self.memory)
+        twin = GroupAccumulator(
+            empty.kernel, precision=empty.precision, rng=empty.rng, memory=self.memory, spill=self._spill
+        )
         return twin.merge(self)
+
+    def __copy__(self) -> GroupAccumulator:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._files:
+            raise InputError(
+                f"{len(self._files)} labels lie in files, which belong to this object; expected all of them in memory "
+                "for a pickle. Use save() and load()."
+            )
+        return {**self.__dict__, "_folder": None, "_spill": None}
 
     def __add__(self, other: Any) -> GroupAccumulator:
         return self.copy().merge(other) if isinstance(other, GroupAccumulator) else NotImplemented
@@ -277,10 +358,10 @@ class GroupAccumulator:
         request = Request(orders, self._empty.precision, Policy(), self._empty.rng)
         waiting: list[tuple[int, Features, np.ndarray | None]] = []
         size = 0
-        with wide_mode(self._empty.precision):
+        with wide_mode(self._empty.precision, *(mine._like for mine in self._held.values())):
             for g, label in enumerate(self.labels):
                 mine = self._peek(label)
-                found.sizes[g] = mine.n
+                found.sizes[g] = mine.n  # of items with weight
                 if not mine.mass:
                     continue  # every item of it has weight 0: an empty group
                 if mine._sum is None:
@@ -349,13 +430,17 @@ class GroupAccumulator:
                 raise archive.damaged("it has no labels")
             for g, header in enumerate(headers):
                 label = _unplain(header.get("label"))
-                if label in found._order:
-                    raise archive.damaged(f"the label {brief(label)} is there twice")
+                if label is None or isinstance(label, dict) or label in found._order:
+                    raise archive.damaged(f"the label {brief(label)} is no label, or is there twice")
                 part = archive.part(f"{g}/", {**archive.header, **header})
                 mine = Accumulator._read(part, empty.kernel)
+                if mine.width not in (None, found._empty.width):
+                    raise archive.damaged(f"the label {brief(label)} has other features than the rest")
                 found._order[label] = g
                 found._held[label] = mine
                 found._bytes += mine.nbytes
+                found._total = found._total[0] + mine.n, found._total[1] + mine.mass
+                check_growth(*found._total)
                 found._make_room()
                 if found._bytes > found.memory:
                     raise TooLargeError(
@@ -365,14 +450,22 @@ class GroupAccumulator:
         return found
 
 
+def _check_sizes(by: Any, mass: Mass | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
+    """The labels of a batch, and the positions of the items of each."""
+    if mass is not None and len(mass.values) != n:
+        raise InputError(
+            f"{mass.name} has {len(mass.values)} entries and there are {n} items; expected one an item."
+        )
+    groups = read(by, n, None)
+    return groups.labels, np.split(groups.items, groups.starts[1:-1]) if len(groups.labels) else []
+
+
 def _solve_small(
     found: Columns, waiting: list[tuple[int, Features, np.ndarray | None]], request: Request
 ) -> None:
     """Small groups of kept rows, in batches."""
     if not waiting:
         return
-    from vendimeter.accumulate import joined
-
     parts = [features for _, features, _ in waiting]
     whole = Features(joined([part.data for part in parts]), rounding=max(part.rounding for part in parts))
     whole.kernel = parts[0].kernel
@@ -407,19 +500,27 @@ def _own_folder(owner: GroupAccumulator, spill: Any) -> Path:
     """A folder of the owner's, inside the given one, that goes with it."""
     try:
         Path(spill).mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(prefix="vendimeter-", dir=spill)
-    except OSError as error:
+        folder = Path(tempfile.mkdtemp(prefix="vendimeter-", dir=spill))
+    except (OSError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
         raise InputError(
-            f"spill={str(spill)!r} cannot be used: {error.strerror or error}. Expected a folder that may be written to."
+            f"spill={brief(spill)} cannot be used: {why}. Expected a folder that may be written to."
         ) from None
-    weakref.finalize(owner, folder.cleanup)
-    return Path(folder.name)
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # a fork of the program has the object too, but not its files
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _plain(label: Any) -> Any:
     """A label as JSON can write it, so that it can be told apart from others when it is read."""
     if isinstance(label, tuple):
         return [_plain(part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
     try:
         json.dumps(label, allow_nan=False)
     except (TypeError, ValueError):

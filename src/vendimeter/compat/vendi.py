@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import vendimeter as vm
+from vendimeter._devices import is_foreign, local, to_host
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number
 from vendimeter._weights import probabilities
@@ -324,7 +325,7 @@ def entropy_q(p: Any, q: float | str = 1) -> float:
     """
     order = parse_order(q)
     try:
-        values = np.asarray(p)
+        values = np.asarray(_host(p))
     except ValueError:  # a ragged list
         values = np.array(None)
     if values.dtype.kind not in "buif" or values.ndim != 1:
@@ -342,12 +343,19 @@ def entropy_q(p: Any, q: float | str = 1) -> float:
 
 def _items(samples: Any) -> np.ndarray | Sequence[Any]:
     """The items one by one, as the original hands them to the function: a tensor stays a tensor, a text is letters."""
+    if is_foreign(samples):
+        return [samples[i, ...] for i in range(samples.shape[0])]
     return samples if isinstance(samples, np.ndarray) else [samples[i] for i in range(len(samples))]
+
+
+def _host(array: Any) -> Any:
+    """Arrays of a device in main memory: what the core does not compute is computed here by NumPy, as it was there."""
+    return to_host(local(array)) if is_foreign(array) else array
 
 
 def _matrix(K: Any, *, normalize: bool = False) -> Matrix:
     """A square matrix of real numbers, not yet checked any further."""
-    similarity = Precomputed(normalize=normalize).similarity(K)
+    similarity = Precomputed(normalize=normalize).similarity(_host(K))
     assert isinstance(similarity, Matrix)
     return similarity
 
@@ -367,7 +375,7 @@ def _check_finite(matrix: Matrix) -> None:
 
 def _embeddings(X: Any, normalize: bool) -> Features:
     """The rows divided by their norms; those that are to be taken as they are must have norm 1 up to rounding."""
-    features = Cosine().similarity(X)
+    features = Cosine().similarity(_host(X))
     assert isinstance(features, Features)
     if normalize:
         return features

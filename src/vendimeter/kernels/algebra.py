@@ -154,6 +154,7 @@ def _joined(
         keys=_joint_keys(parts),
         precision=min((part.precision for part in parts), key=lambda dtype: dtype.itemsize),
         like=_joint_like(parts),
+        stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
     )
 
 

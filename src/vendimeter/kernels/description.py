@@ -1,18 +1,23 @@
 """Kernels as plain values, to write them into a file and to tell whether two are the same.
 
 Everything a kernel holds is in its description: its name, its parameters, the kernels inside it. A function of the
-user's own is there by its name only, since code is not data: such a kernel can be compared, but not made from its
-description.
+user's own is there by its name only (and a method by its object too, where that prints as its parameters), since code
+is not data: such a kernel can be compared, but not made from its description.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
+import types
 from typing import Any
 
+import numpy as np
+
+from vendimeter._devices import is_foreign, to_host
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 from vendimeter.kernels import by_name
@@ -22,6 +27,8 @@ from vendimeter.kernels.functions import Embed, FromFunction
 from vendimeter.kernels.random_features import RandomFeatures
 
 __all__ = ["describe", "fingerprint", "rebuild", "same"]
+
+DEEPEST = 100  # levels of objects inside objects that are compared
 
 
 def describe(kernel: Kernel) -> dict[str, Any]:
@@ -35,12 +42,16 @@ def describe(kernel: Kernel) -> dict[str, Any]:
      'features': 64, 'seed': 0}}
     """
     name = kernel.name or type(kernel).__qualname__
-    parameters = {field.name: _plain(getattr(kernel, field.name)) for field in _fields(kernel)}
-    return {"kernel": name, "parameters": parameters}
+    return {
+        "kernel": name,
+        "parameters": {key: _plain(value) for key, value in _parameters(kernel).items()},
+    }
 
 
-def _fields(kernel: Kernel) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(kernel) if dataclasses.is_dataclass(kernel) else ()
+def _parameters(kernel: Kernel) -> dict[str, Any]:
+    if dataclasses.is_dataclass(kernel):
+        return {field.name: getattr(kernel, field.name) for field in dataclasses.fields(kernel)}
+    return dict(vars(kernel))
 
 
 def _plain(value: Any) -> Any:
@@ -48,17 +59,39 @@ def _plain(value: Any) -> Any:
         return describe(value)
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
+    if isinstance(value, np.bool_ | np.number):
+        value = value.item()
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else repr(value)
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": f"{value.dtype.str} {value.shape} {digest}"}
     if callable(value):
-        module, called = (
-            getattr(value, "__module__", ""),
-            getattr(value, "__qualname__", type(value).__qualname__),
-        )
-        return {"function": f"{module}.{called}"}
+        return _function(value)
     return {"value": repr(value)}
+
+
+def _function(value: Any) -> dict[str, Any]:
+    if isinstance(value, functools.partial):
+        arguments = [
+            _plain(value.args),
+            [[key, _plain(part)] for key, part in sorted(value.keywords.items())],
+        ]
+        return {**_function(value.func), "with": arguments}
+    owner = getattr(value, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        owner = None if hasattr(value, "__qualname__") else value
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    module = getattr(value, "__module__", None) or ""
+    module = "__main__" if module == "__mp_main__" else module  # what workers call the program they belong to
+    found = {"function": f"{module}.{name}"}
+    # An object that prints as its parameters is told from others by them; an address says nothing in another process.
+    shown = None if owner is None or isinstance(owner, type) else repr(owner)
+    if shown is None or " at 0x" in shown:
+        return found
+    return {**found, "of": shown if len(shown) <= 200 else hashlib.sha256(shown.encode()).hexdigest()}
 
 
 def fingerprint(kernel: Kernel) -> str:
@@ -70,15 +103,26 @@ def fingerprint(kernel: Kernel) -> str:
     >>> fingerprint(RBF(1.0)) == fingerprint(RBF(1)), fingerprint(RBF(1.0)) == fingerprint(Cosine())
     (True, False)
     """
-    text = json.dumps(describe(kernel), sort_keys=True, ensure_ascii=True)
+    text = json.dumps(_canonical(describe(kernel)), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def same(left: Any, right: Any) -> bool:
-    """Whether two kernels are one: equal, or alike down to the code of the functions in them.
+def _canonical(value: Any) -> Any:
+    """1 and 1.0 are one number."""
+    if isinstance(value, dict):
+        return {key: _canonical(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_canonical(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    A function that came from another process is another object; it is known again by its name or, where that tells
-    nothing (a lambda, a local function), by its code.
+
+# --------------------------------------------------------------------------------------------------- are two the same?
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two kernels are one: equal in everything they hold, down to the code and the state of functions.
+
+    What came from another process is another object; it is known again by what is in it.
 
     Examples
     --------
@@ -86,26 +130,71 @@ def same(left: Any, right: Any) -> bool:
     >>> same(Embed(lambda x: x), Embed(lambda x: x)), same(Embed(lambda x: x), Embed(lambda x: 2 * x))
     (True, False)
     """
-    if isinstance(left, Kernel) and isinstance(right, Kernel):
-        if type(left) is not type(right):
-            return False
-        return all(same(getattr(left, field.name), getattr(right, field.name)) for field in _fields(left))
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(same, left, right))
-    if callable(left) and callable(right):
-        if left is right or _plain(left) != _plain(right):
-            return left is right
-        return not _anonymous(left) or _code(left) == _code(right)
-    return bool(left == right)
+    return _alike(left, right, DEEPEST, set())
 
 
-def _anonymous(function: Any) -> bool:
-    return "<" in getattr(function, "__qualname__", "<")
+def _alike(left: Any, right: Any, depth: int, seen: set[tuple[int, int]]) -> bool:
+    if left is right or (id(left), id(right)) in seen:  # a pair that is being compared further up: a circle
+        return True
+    if isinstance(left, bool | int | float | np.number) and isinstance(right, bool | int | float | np.number):
+        return bool(left == right) or bool(left != left and right != right)
+    if type(left) is not type(right) or depth == 0:
+        return False
+    if isinstance(left, str | bytes | type | types.ModuleType):
+        return bool(left == right)
+    seen = seen | {(id(left), id(right))}
+    ours, theirs = _inside(left), _inside(right)
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return False
+    return all(_alike(one, other, depth - 1, seen) for one, other in zip(ours, theirs, strict=True))
 
 
-def _code(function: Any) -> Any:
-    code = getattr(function, "__code__", None)
-    return None if code is None else (code.co_code, code.co_consts, code.co_names)
+def _inside(value: Any) -> list[Any] | None:
+    """What an object is made of, in order; None where that cannot be told, so that it is only ever itself."""
+    if isinstance(value, Kernel):
+        return _pairs(_parameters(value))
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return _pairs(value)
+    if isinstance(value, set | frozenset):
+        return [len(value), *sorted(map(repr, value))]
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        host = to_host(value)
+        return [str(value.dtype), host.shape, host.tolist() if host.dtype == object else host.tobytes()]
+    if isinstance(value, types.FunctionType):
+        names, defaults = [value.__module__, value.__qualname__], [value.__defaults__, value.__kwdefaults__]
+        return [names, defaults, [_content(cell) for cell in value.__closure__ or ()], _code(value.__code__)]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    try:
+        # What pickle would write: the class, what it is made with, its state, its items.
+        reduced = value.__reduce_ex__(2)
+    except Exception:
+        return None
+    if isinstance(reduced, str):
+        return [getattr(value, "__module__", None), reduced]
+    return [list(part) if i > 2 and part is not None else part for i, part in enumerate(reduced)]
+
+
+def _pairs(items: dict[Any, Any]) -> list[Any]:
+    return [part for key in sorted(items, key=repr) for part in (key, items[key])]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # empty
+        return None
+
+
+def _code(code: types.CodeType) -> list[Any]:
+    """What a function does, without where it stands in its file."""
+    constants = [_code(part) if isinstance(part, types.CodeType) else part for part in code.co_consts]
+    return [code.co_code, code.co_names, code.co_varnames, constants]
+
+
+# ------------------------------------------------------------------------------------------------------- and back again
 
 
 def rebuild(description: Any) -> Kernel:

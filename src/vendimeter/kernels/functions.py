@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter import _tables
-from vendimeter._arrays import as_list, is_sparse, length, take
-from vendimeter._devices import as_like, concat, double, is_foreign, is_real, local, numpy_dtype
+from vendimeter._arrays import as_list, is_sparse, length, take, unwrapped
+from vendimeter._devices import as_like, concat, double, is_foreign, is_real, is_torch, local, numpy_dtype
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import whole_number
@@ -80,7 +80,7 @@ class FromFunction(Kernel):
         policy = Policy(self.normalize, self.symmetrize, self.project)
         evaluate = self._blocks if self.block else self._pairs
 
-        like = items if self.block and is_foreign(items) else None
+        like = items if self.block and is_foreign(local(items)) else None
 
         def remember(part: Any) -> Any:
             dtype = numpy_dtype(part)
@@ -95,7 +95,7 @@ class FromFunction(Kernel):
             return remember(self._pairs(items, places, places, half=True))
 
         def keys(index: np.ndarray) -> list[Hashable] | None:
-            return _hashable(take(items, index))
+            return _hashable(take(local(items), index))
 
         similarity = Pairwise(
             length(items),
@@ -131,14 +131,15 @@ class FromFunction(Kernel):
             for b in range(a if half else 0, len(cols)):
                 value = self.function(left[a], right[b])
                 part[a, b] = self._number(value, i, int(cols[b]))
-                if isinstance(value, np.floating) and value.dtype.itemsize < coarse.itemsize:
-                    coarse = value.dtype
+                dtype = numpy_dtype(value) if hasattr(value, "dtype") else coarse
+                if dtype.kind == "f" and dtype.itemsize < coarse.itemsize:
+                    coarse = dtype
         return part.astype(coarse)
 
     @staticmethod
     def _number(value: Any, i: int, j: int) -> float:
         try:
-            return float(value)
+            return float(local(value))
         except (TypeError, ValueError):
             raise InputError(
                 f"the function returned {brief(value)} for items {i} and {j}; expected a number. For a "
@@ -165,13 +166,16 @@ def _hashable(items: Any) -> list[Hashable] | None:
 
 
 def _items(samples: Any, kernel: str) -> Any:
-    """Items for a user's function: rows of a table are records."""
+    """Items for a user's function: arrays of the library they came in, and rows of a table as records."""
+    if is_foreign(samples):
+        as_list(samples, kernel=kernel)  # for its checks alone
+        return samples.detach() if is_torch(samples) else samples
     return _tables.records(samples) if _tables.has_columns(samples) else as_list(samples, kernel=kernel)
 
 
 def _vectors(given: Any) -> Any:
     """What an encoder gave, as an array, where it lies."""
-    given = local(given)
+    given = unwrapped(local(given))
     if is_sparse(given) or (is_foreign(given) and given.ndim > 0):
         return given
     try:

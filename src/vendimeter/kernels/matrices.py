@@ -14,10 +14,10 @@ from vendimeter._arrays import csr, is_sparse, is_table, refuse_masked
 from vendimeter._devices import (
     diagonal,
     double,
+    identity,
     is_foreign,
     is_real,
     local,
-    move,
     namespace,
     numpy_dtype,
     to_host,
@@ -163,7 +163,7 @@ class FromDistances(Kernel):
         off = max(float(own[i]), -lowest, 0.0)
         distances = xp.where(distances > 0, distances, 0.0)
         if own.any():
-            distances = xp.where(move(np.eye(n, dtype=bool), distances), 0.0, distances)
+            distances = xp.where(identity(n, distances) > 0, 0.0, distances)
         return distances, off, dtype
 
     @property

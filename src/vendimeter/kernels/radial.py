@@ -152,7 +152,7 @@ class _Radial(Kernel):
         if not xp.isdtype(rows.dtype, "real floating"):
             return rows
         for part in _blocks_of(rows):
-            finite = xp.isfinite(rows[part, :])
+            finite = xp.isfinite(double(rows[part, :], copy=False) if is_foreign(rows) else rows[part, :])
             if not bool(xp.all(finite)):
                 i = int(np.flatnonzero(~to_host(finite).all(axis=1))[0]) + part.start
                 raise not_finite(to_host(rows[i, :]).astype(np.float64), i)
@@ -162,14 +162,14 @@ class _Radial(Kernel):
 def _radial(rows: Any, block: Callable[[np.ndarray, np.ndarray], Any], rounding: float) -> Pairwise:
     """Blocks of a kernel of rows, on the host or on their device, where rows are not compared for being identical."""
     if is_foreign(rows):
-        return Pairwise(int(rows.shape[0]), block, rounding=rounding, like=rows)
+        return Pairwise(int(rows.shape[0]), block, rounding=rounding, like=rows, stacks=True)
     return Pairwise(len(rows), block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
 
 
 def _squares(rows: Any) -> Any:
     if isinstance(rows, np.ndarray):
         return np.einsum("ij,ij->i", rows, rows)
-    return namespace(rows).sum(rows * rows, axis=1)
+    return namespace(rows).sum(rows * rows, axis=-1)
 
 
 def _distances(
@@ -184,7 +184,7 @@ def _distances(
     def block(i: np.ndarray, j: np.ndarray) -> Any:
         a, b, total = _double(select(rows, i), unit), _double(select(rows, j), unit), None
         for k in range(rows.shape[1]):
-            gap = a[:, k][:, None] - b[:, k][None, :]
+            gap = a[..., :, None, k] - b[..., None, :, k]
             term = gap * gap if metric == "sqeuclidean" else abs(gap)
             total = term if total is None else total + term
         return total
@@ -234,9 +234,9 @@ class RBF(_Radial):
             a, b = (_double(select(rows, k), unit) - centre for k in (i, j))
             squares = a @ transposed(b)
             squares *= -2
-            squares += _squares(a)[:, None]
-            squares += _squares(b)
-            same = move(np.equal.outer(i, j), squares)
+            squares += _squares(a)[..., :, None]
+            squares += _squares(b)[..., None, :]
+            same = move(i, squares)[..., :, None] == move(j, squares)[..., None, :]
             squares = xp.where((squares > 0) & ~same, squares, 0.0)
             squares /= -2 * scale**2
             return xp.exp(squares)

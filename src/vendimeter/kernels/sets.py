@@ -16,6 +16,7 @@ from vendimeter._arrays import (
     is_frame_column,
     is_missing,
     is_sparse,
+    plain,
     to_list,
 )  # fmt: skip
 from vendimeter._devices import (
@@ -147,18 +148,19 @@ class Jaccard(Kernel):
 
         def block(i: np.ndarray, j: np.ndarray) -> Any:
             a, b = double(select(rows, i)), double(select(rows, j))
+            sizes = xp.sum(a, axis=-1)[..., :, None] + xp.sum(b, axis=-1)[..., None, :]
             if binary:
                 common = a @ transposed(b)
             else:
-                common = xp.zeros_like(a[:, :1] + b[:, :1][:, 0])
+                common = 0.0 * sizes
                 for k in range(rows.shape[1]):
-                    x, y = a[:, k][:, None], b[:, k][None, :]
+                    x, y = a[..., :, None, k], b[..., None, :, k]
                     common = common + xp.where(x < y, x, y)
-            union = xp.sum(a, axis=1)[:, None] + xp.sum(b, axis=1)[None, :] - common
+            union = sizes - common
             return xp.where(union > 0, common / xp.where(union > 0, union, 1.0), 1.0)
 
         rounding = 2 * UNIT if binary else (4 * rows.shape[1] + 4) * UNIT
-        return Pairwise(n, block, rounding=rounding, like=rows)
+        return Pairwise(n, block, rounding=rounding, like=rows, stacks=True)
 
     def _rows(self, samples: Any) -> Any:
         items = to_list(samples) if is_frame_column(samples) or _is_objects(samples) else samples
@@ -306,8 +308,7 @@ def _coded(codes: np.ndarray) -> Features:
 
 def _frozen(value: Any) -> Any:
     """Lists and arrays as tuples, which can be compared and hashed whole."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+    value = value.tolist() if isinstance(value, np.ndarray) else plain(value)
     return tuple(_frozen(part) for part in value) if isinstance(value, list | tuple) else value
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._arrays import as_list, is_text
+from vendimeter._devices import is_foreign
 from vendimeter._messages import brief
 from vendimeter._options import as_number
 from vendimeter.errors import InputError
@@ -93,6 +94,8 @@ class NGram(Kernel):
         from scipy import sparse
 
         texts = as_list(samples, kernel="the ngram kernel")
+        if is_foreign(texts):
+            raise InputError(f"samples is {brief(texts)}; the ngram kernel expected texts (strings).")
         if not is_text(texts):
             raise InputError(
                 f"item 0 is a {type(texts[0]).__name__}; the ngram kernel expected texts (strings)."

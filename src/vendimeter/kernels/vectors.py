@@ -31,10 +31,13 @@ def _values(rows: Any, i: int) -> np.ndarray:
     return rows.data[rows.indptr[i] : rows.indptr[i + 1]] if is_sparse(rows) else rows[i]
 
 
-def unit_rows(rows: Any, positions: np.ndarray) -> Any:
-    """Each row divided by its norm, on the host in place; a zero or non-finite row is an error that names it."""
+def unit_rows(rows: Any, positions: np.ndarray, flags: list[Any] | None = None) -> Any:
+    """Each row divided by its norm, on the host in place; a zero or non-finite row is an error that names it.
+
+    With `flags`, rows on a device are not checked: a flag that is true if they are right is added instead.
+    """
     if is_foreign(rows):
-        return _unit_rows_on_device(rows, positions)
+        return _unit_rows_on_device(rows, positions, flags)
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(rows):
             squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1])
@@ -67,7 +70,7 @@ def _zeros(position: int) -> InputError:
     )
 
 
-def _unit_rows_on_device(rows: Any, positions: np.ndarray) -> Any:
+def _unit_rows_on_device(rows: Any, positions: np.ndarray, flags: list[Any] | None) -> Any:
     """New rows of norm 1, in float64."""
     xp = namespace(rows)
     with np.errstate(
@@ -76,7 +79,11 @@ def _unit_rows_on_device(rows: Any, positions: np.ndarray) -> Any:
         norms = row_norms(rows)
         unit = rows / norms
     # One question to the device for the whole block: rows whose squares stay in range need no second look.
-    if bool(xp.all((norms > 1e-125) & (norms < 1e125))):
+    right = xp.all((norms > 1e-125) & (norms < 1e125))
+    if flags is not None:
+        flags.append(right)
+        return unit
+    if bool(right):
         return unit
     rows = double(rows)
     largest = xp.max(xp.abs(rows), axis=1, keepdims=True)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, select, transposed
+from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
 from vendimeter._matrix_checks import check_stack, tolerance_of
 from vendimeter._messages import in_group
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.solvers.exact import validated
 from vendimeter.spectrum import UNIT
@@ -124,18 +124,11 @@ def _stack(
 def _products(features: Features, members: np.ndarray, roots: np.ndarray) -> Any:
     """The smaller of ΦΦᵀ and ΦᵀΦ for the weighted features of each group."""
     count, size = members.shape
-    flat = features.rows(_span(members.ravel()))
+    flat = features.rows(span(members.ravel()))
     rows = namespace(flat).reshape(flat, (count, size, features.width))
     rows = rows * move(roots, rows)[:, :, None]
     turned = transposed(rows)
     return turned @ rows if features.width < size else rows @ turned
-
-
-def _span(places: np.ndarray) -> slice | np.ndarray:
-    """Positions that follow one another as a slice, which costs no gathering."""
-    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
 
 
 def _device_stack(
@@ -146,8 +139,12 @@ def _device_stack(
         count, size = members.shape
         xp = namespace(similarity.data)
         flat = xp.reshape(similarity.data, (-1,))
-        places = members[:, :, None] * similarity.n + members[:, None, :]
-        return double(xp.reshape(select(flat, places.ravel()), (count, size, size))), similarity.rounding
+        members = move(members, flat)
+        places = xp.reshape(members[:, :, None] * similarity.n + members[:, None, :], (-1,))
+        stack = xp.reshape(xp.take(flat, places, axis=0), (count, size, size))
+        return double(stack), similarity.rounding
+    if isinstance(similarity, Pairwise) and similarity.stacks:
+        return similarity.block(members, members), similarity.rounding
     parts, error = [], similarity.rounding
     for group, label in zip(members, labels, strict=True):
         with in_group(label):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import is_gpu, is_torch, move, namespace, to_host
+from vendimeter._devices import identity, is_gpu, is_torch, namespace, raising, to_host
 from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 
@@ -140,9 +140,12 @@ def _factors(matrix: Any, sign: float, shift: float) -> bool:
 
 def _factors_on_device(matrix: Any, sign: float, shift: float) -> bool:
     xp = namespace(matrix)
-    shifted = sign * matrix + move(shift * np.eye(matrix.shape[0]), matrix)
+    shifted = sign * matrix + shift * identity(matrix.shape[0], matrix)
     try:
-        return bool(xp.all(xp.isfinite(xp.linalg.cholesky(shifted))))  # libraries differ in how they say no
+        with raising(matrix):
+            return bool(
+                xp.all(xp.isfinite(xp.linalg.cholesky(shifted)))
+            )  # libraries differ in how they say no
     except (RuntimeError, np.linalg.LinAlgError):  # PyTorch's error is a RuntimeError
         return False
 
@@ -150,5 +153,5 @@ def _factors_on_device(matrix: Any, sign: float, shift: float) -> bool:
 def _dot(a: Any, b: Any) -> float:
     """tr(a b) of symmetric matrices, summed row by row."""
     if not isinstance(a, np.ndarray):
-        return float(namespace(a).sum(a * b))
+        return float(namespace(a).sum(namespace(a).sum(a * b, axis=1)))
     return float(np.einsum("ij,ij->i", a, b).sum())

@@ -12,15 +12,26 @@ different places, merge into the sum of all.
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vendimeter._arrays import blocks
-from vendimeter._devices import DEVICE_BYTES, as_like, double, move, namespace, to_host, transposed
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    as_like,
+    double,
+    gram_product,
+    move,
+    namespace,
+    to_host,
+    transposed,
+)
 from vendimeter.similarity import Features
 from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT
@@ -28,6 +39,7 @@ from vendimeter.spectrum import UNIT
 __all__ = ["Gram", "GramSum", "gram"]
 
 PROBES = 8
+SMALLEST = 5e-324  # the smallest number above 0
 FAILURE = 1e-6  # the probability with which the measured float32 bound may fail
 ROWS64 = 2048  # rows in a block of float64 products, at most
 ROWS32 = 8192  # rows in a block of float32 products, at most …
@@ -95,22 +107,28 @@ class GramSum:
         mass = float(n) if weights is None else float(weights.sum())
         if mass == 0:
             return
-        # Relative to their mean, so that float32 keeps its range whatever the scale of the weights.
-        roots = None if weights is None else np.sqrt(weights * (n / mass))
+        # Relative to their mean, so that float32 keeps its range whatever the scale of the weights. (First divided,
+        # because n / mass may be more than the largest number.)
+        roots = None if weights is None else np.sqrt(weights / mass * n)
         if features.sparse:
             part = self._sparse(features, roots)
         else:
             part = (self._host if features.like is None else self._device)(features, roots)
-        total, image, terms = part
+        total, image, terms, image_terms = part
         scale = mass / n
         if scale != 1:
             total *= scale
             image = None if image is None else image * scale
         # Each entry is a sum with at most `terms` roundings of products whose absolute values have, as a matrix, a
-        # Frobenius norm of at most Σ w ‖φ‖²; the rows carry their own rounding twice.
+        # Frobenius norm of at most Σ w ‖φ‖²; the rows carry their own rounding twice. Σ w is itself added up, in pairs
+        # of blocks; and weights near the smallest numbers round to a multiple of these.
         own = 2 * features.rounding + 10 * UNIT
-        error = mass * (terms * UNIT + own)
-        self._join(total, image, mass, error, mass * ((PIECE + n / PIECE) * UNIT + own))
+        if weights is not None:
+            own += (24 + math.log2(n)) * UNIT
+        tiny = 2.0 * (n + self.width) * SMALLEST
+        self._join(
+            total, image, mass, mass * (terms * UNIT + own) + tiny, mass * (image_terms * UNIT + own) + tiny
+        )
 
     def merge(self, other: GramSum) -> None:
         """Add what another has summed up; it is left as it is."""
@@ -120,23 +138,33 @@ class GramSum:
             image = None if other.image is None else as_like(other.image, like) + 0.0
             self._join(as_like(other.total, like) + 0.0, image, other.mass, other.error, other.image_error)
 
+    def copy(self) -> GramSum:
+        """Another one with the same content, to the last bit."""
+        twin = copy.copy(self)
+        twin.total = None if self.total is None else double(self.total)
+        twin.image = None if self.image is None else double(self.image)
+        return twin
+
     def _join(self, total: Any, image: Any, mass: float, error: float, image_error: float) -> None:
         """Take in a sum that may be kept."""
         if self.total is None:
-            self.total, self.image = total, image
-        else:
-            like = None if isinstance(self.total, np.ndarray) else self.total
-            self.total += as_like(total, like)
-            if image is not None:
-                self.image = self.image + as_like(image, like)
+            self.total, self.image, self.mass = total, image, mass
+            self.error, self.image_error = error, image_error
+            return
+        like = None if isinstance(self.total, np.ndarray) else self.total
+        self.total += as_like(total, like)
+        if image is not None:
+            self.image = self.image + as_like(image, like)
         self.mass += mass
-        # The addition rounds once, relative to the sum.
-        self.error += error + 1.01 * UNIT * self.mass
-        self.image_error += image_error + 1.01 * UNIT * self.mass
+        # The addition rounds once, relative to the sum, and so does that of the masses, by which all is divided.
+        self.error += error + 2.02 * UNIT * self.mass
+        self.image_error += image_error + 2.02 * UNIT * self.mass
 
     def result(self) -> Gram:
         """G = Σ w φφᵀ / Σ w; what was summed up stays as it is."""
         matrix = self.total / self.mass
+        if not isinstance(matrix, np.ndarray):  # a product on a GPU need not be symmetric to the last digit
+            matrix = 0.5 * (matrix + transposed(matrix))
         error = self.error / self.mass + 4 * UNIT
         if self.precision == "float64":
             return Gram(matrix, error, 1.0)
@@ -149,9 +177,9 @@ class GramSum:
         gap = float(np.linalg.norm(found - image)) + rounding * float(np.linalg.norm(self.vectors))
         return Gram(matrix, gap / math.sqrt(_chi2_quantile(self.probes, FAILURE)) + error, 1 - FAILURE)
 
-    # ------------------------------------------------------- the three kinds of batch: (total, image, terms of a sum)
+    # ------------------------------------- the three kinds of batch: (total, image, terms of a sum in each of the two)
 
-    def _host(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float]:
+    def _host(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float, float]:
         n, d = features.n, self.width
         single = self.precision == "float32"
         # One sum a thread: as many threads as fit a budget, and at least PIECE rows for each.
@@ -171,37 +199,50 @@ class GramSum:
             ])  # fmt: skip
         total = functools.reduce(lambda a, b: np.add(a, b, out=a), sums)
         image = functools.reduce(np.add, images) if self.probes else None
-        return total, image, min(block, n) + n / block + count
+        return total, image, min(block, n) + n / block + count, PIECE + n / PIECE + count
 
-    def _device(self, features: Features, roots: np.ndarray | None) -> tuple[Any, Any, float]:
+    def _device(self, features: Features, roots: np.ndarray | None) -> tuple[Any, Any, float, float]:
+        # The device is not waited for before all is done: if rows turn out to need a closer look, all is done again.
+        flags: list[Any] = []
+        with np.errstate(over="ignore", invalid="ignore"):  # libraries that stand on NumPy would warn
+            found = self._device_pass(features, roots, lambda part: features.quick_rows(part, flags))
+        if flags and not bool(namespace(features.like).all(namespace(features.like).stack(flags))):
+            found = self._device_pass(features, roots, features.rows)
+        return found
+
+    def _device_pass(
+        self, features: Features, roots: np.ndarray | None, rows_of: Callable[[slice], Any]
+    ) -> tuple[Any, Any, float, float]:
         xp = namespace(features.like)
         vectors = None if self.vectors is None else move(self.vectors, features.like)
         total, image, parts = None, None, blocks(features.n, features.width, most=DEVICE_BYTES)
         for part in parts:
-            rows = features.rows(part)
+            rows = rows_of(part)
             if roots is not None:
-                rows *= move(roots[part], features.like)[:, None]
+                rows = rows * move(roots[part], features.like)[:, None]
             if vectors is not None:
                 seen = transposed(rows) @ (rows @ vectors)
                 image = seen if image is None else image + seen
             if self.precision == "float32":
                 rows = xp.astype(rows, xp.float32)
-            product = transposed(rows) @ rows
+            product = gram_product(rows)
             if self.precision == "float32":
                 product = double(product)
             if total is None:
                 total = product
             else:
                 total += product
-        return total, image, parts[0].stop + len(parts)
+        terms = parts[0].stop + len(parts)
+        return total, image, terms, terms
 
-    def _sparse(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float]:
+    def _sparse(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float, float]:
         rows = features.rows(slice(None))
         if roots is not None:
             rows.data *= np.repeat(roots, np.diff(rows.indptr))
         turned = rows.T.tocsr()
         image = None if self.vectors is None else turned @ (rows @ self.vectors)
-        return (turned @ rows).toarray(), image, float(np.diff(turned.indptr).max(initial=0)) + 1
+        terms = float(np.diff(turned.indptr).max(initial=0)) + 1
+        return (turned @ rows).toarray(), image, terms, terms
 
 
 def gram(

@@ -51,8 +51,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
 
+from vendimeter._devices import device_of, namespace
 from vendimeter.errors import InputError
 
 __all__ = ["batched_eigenvalues"]
@@ -95,7 +95,7 @@ def batched_eigenvalues(matrices: Any) -> Any:
     array([[ 3. ,  1. ],
            [ 0.5, -4. ]])
     """
-    xp = array_namespace(matrices)
+    xp = namespace(matrices)
     shape = tuple(matrices.shape)
     if len(shape) != 3 or shape[1] != shape[2] or shape[2] == 0 or matrices.dtype != xp.float64:
         raise InputError(
@@ -121,7 +121,7 @@ def _part(xp: Any, matrices: Any) -> Any:
         # Elementwise operations keep the order of axes in memory, transposed or not; `take` does not.
         stack = xp.take(
             xp.permute_dims(matrices, (1, 2, 0)),
-            xp.arange(matrices.shape[1], device=device(matrices)),
+            xp.arange(matrices.shape[1], device=device_of(matrices)),
             axis=0,
         )
         scale = xp.max(xp.abs(stack), axis=(0, 1)) + TINY_NORM
@@ -181,18 +181,18 @@ def _bisected(xp: Any, d: Any, e: Any) -> Any:
     half = d.shape[0] // 2
     pairs = xp.stack([d[:half, :], xp.flip(d[half:, :], axis=0)], axis=1)[:, :, None, :]
     links = xp.stack([squares[: half - 1, :], xp.flip(squares[half:, :], axis=0)], axis=1)[:, :, None, :]
-    links = xp.unstack(links, axis=0) if half > 1 else ()
+    links = [links[k, ...] for k in range(half - 1)]
     middle = squares[half - 1, :][None, None, :]
 
     # Lane i is after the eigenvalue with size − 1 − i below it, and goes down if more than that lie below its point.
-    below = size - 1 - xp.arange(size, dtype=xp.int32, device=device(d))[:, None]
-    point = xp.zeros((size, d.shape[1]), dtype=d.dtype, device=device(d))
+    below = size - 1 - xp.arange(size, dtype=xp.int32, device=device_of(d))[:, None]
+    point = xp.zeros((size, d.shape[1]), dtype=d.dtype, device=device_of(d))
     for bisection in range(1, BISECTIONS + 1):
-        shifted = xp.unstack(pairs - point, axis=0)
-        pivot, negative = shifted[0], []
-        for link, shift in zip(links, shifted[1:], strict=True):
+        shifted = pairs - point
+        pivot, negative = shifted[0, ...], []
+        for k, link in enumerate(links, 1):
             negative.append(pivot < 0)
-            pivot = shift - link / pivot
+            pivot = shifted[k, ...] - link / pivot
         # Where the two eliminations meet, the pivot from below is yet to be freed of the one from above.
         above = pivot[:1, ...]
         negative.append(xp.concat([above, pivot[1:, ...] - middle / above], axis=0) < 0)

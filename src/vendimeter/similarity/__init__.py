@@ -1,0 +1,19 @@
+"""The three kinds of similarity, between a kernel and a solver.
+
+- `Features`: vectors φ with K = ΦΦᵀ. Nothing n×n is built unless that is the smaller side.
+- `Matrix`: K itself, dense or sparse.
+- `Pairwise`: blocks of k(A, B) on demand.
+
+Each offers ``block(rows, cols)``, a dense float64 block of K, and ``rounding``, a bound on the error of its entries
+against the mathematical kernel of the given samples. A similarity made by a kernel of this package is *trusted*: its
+diagonal is 1, and it is symmetric and positive semidefinite by construction. What a user supplies is checked.
+"""
+
+from __future__ import annotations
+
+from vendimeter.similarity.base import Index, Similarity, span
+from vendimeter.similarity.features import Features, row_keys
+from vendimeter.similarity.matrix import Matrix
+from vendimeter.similarity.pairwise import Pairwise
+
+__all__ = ["Features", "Index", "Matrix", "Pairwise", "Similarity", "row_keys", "span"]

@@ -1,0 +1,175 @@
+"""Vectors with K = ΦΦᵀ: nothing n×n is built unless that is the smaller side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter._devices import double, is_foreign, is_single, numpy_dtype, select, transposed
+from vendimeter.similarity.base import Index, Similarity, positions_of
+from vendimeter.spectrum import UNIT
+
+__all__ = ["Features", "row_keys"]
+
+
+class Features(Similarity):
+    """Vectors with K = ΦΦᵀ, from the user's own rows without a copy of them.
+
+    Parameters
+    ----------
+    data : array or csr_array, shape (n, d)
+        The rows as the user has them, of any real dtype; those of another library than NumPy stay on their device.
+    prepare : callable, optional
+        Turns a float64 block of rows (and their positions, for messages) into feature rows of norm 1. It may work in
+        place. Without it the rows are features already.
+    width : int, optional
+        How many columns the prepared rows have, when not those of `data`.
+    rounding : float
+        Bound on the relative error that `prepare` leaves in a row.
+    keys : callable, optional
+        positions → something hashable an item; items with equal keys are identical. By default the bytes of the row
+        as the user has it: rows that only rounding makes equal are not identical.
+    upcasts : bool
+        Whether `prepare` makes new rows on a device and leaves those it gets alone, which may be float32 where the
+        library is good at that; and takes a list of flags, to which it adds what would have to be waited for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Features(np.eye(3)).block(slice(0, 2), slice(1, 3))
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        prepare: Callable[..., Any] | None = None,
+        *,
+        width: int | None = None,
+        rounding: float = 0.0,
+        keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
+        upcasts: bool = False,
+    ):
+        self.data = data
+        self._upcasts = upcasts
+        self._keys = keys
+        self.n = int(data.shape[0])
+        self.width = int(data.shape[1]) if width is None else width
+        self.sparse = is_sparse(data)
+        self.like = data if is_foreign(data) else None
+        self.rounding = rounding
+        self._prepare = prepare
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the user's rows, in NumPy's terms."""
+        return numpy_dtype(self.data)
+
+    @property
+    def entry_error(self) -> float:
+        """Bound on the error of an inner product of two rows: theirs, and that of adding up its terms."""
+        return 2 * self.rounding + (self.width + 8) * UNIT
+
+    @property
+    def _step(self) -> int:
+        """Fewer of very wide rows, which would add up to a copy of the data."""
+        return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
+
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them, but not on a device.
+
+        `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
+        than the arithmetic on it.
+        """
+        if self.like is not None:
+            return self._device_rows(index)
+        block = self.data[index]
+        if self.sparse:
+            block = block.astype(np.float64)
+        elif out is not None and out.shape[1] == self.data.shape[1]:
+            buffer = out[: len(block)]
+            buffer[...] = block
+            block = buffer
+        else:
+            block = double(block)
+        return block if self._prepare is None else self._prepare(block, positions_of(index, self.n))
+
+    def quick_rows(self, index: Index, flags: list[Any]) -> Any:
+        """Rows as of `rows`, but on a device without waiting for it: they are right only if all flags turn out true.
+
+        Where they do not, `rows` tells why, or takes the trouble that the rows need.
+        """
+        if self.like is None or not getattr(self, "_upcasts", False):
+            return self.rows(index)
+        return self._prepare(self._device_block(index), positions_of(index, self.n), flags)  # type: ignore[misc]
+
+    def _device_rows(self, index: Index) -> Any:
+        block = self._device_block(index)
+        return block if self._prepare is None else self._prepare(block, positions_of(index, self.n))
+
+    def _device_block(self, index: Index) -> Any:
+        block = select(self.data, index)
+        if not (self._upcasts and is_single(block)):
+            block = double(block, copy=self._prepare is not None and not self._upcasts)
+        return block
+
+    def take(self, index: np.ndarray) -> Features:
+        """The features of the items at these positions."""
+        return _Taken(self, index)
+
+    def block(self, rows: Index, cols: Index) -> Any:
+        """Similarities as inner products of feature rows."""
+        left = self.rows(rows)
+        right = left if cols is rows else self.rows(cols)
+        return (left @ right.T).toarray() if self.sparse else left @ transposed(right)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        """What tells the items apart; nothing does on a device, where looking at every byte would cost a transfer."""
+        if self.like is not None:
+            return None
+        places = positions_of(index, self.n)
+        if self._keys is not None:
+            return self._keys(places)
+        keys: list[Hashable] = []
+        for part in blocks(len(places), self.width if not self.sparse else 64):
+            keys.extend(row_keys(self.data[places[part]]))
+        return keys
+
+
+def row_keys(rows: Any) -> list[Hashable]:
+    """A digest of the bytes of each row of a dense or CSR array; 16 bytes, so that keys are no copy of wide rows."""
+    if is_sparse(rows):
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return [_digest(rows.indices[a:b].tobytes() + rows.data[a:b].tobytes()) for a, b in ends]
+    return [_digest(row.tobytes()) for row in np.ascontiguousarray(rows)]
+
+
+def _digest(data: bytes) -> bytes:
+    return data if len(data) <= 16 else hashlib.blake2b(data, digest_size=16).digest()
+
+
+class _Taken(Features):
+    """Some of the rows of other features, read through them."""
+
+    def __init__(self, whole: Features, index: np.ndarray):
+        self._whole, self._index = whole, index
+        self.n, self.width, self.sparse = len(index), whole.width, whole.sparse
+        self.rounding, self.kernel, self.like = whole.rounding, whole.kernel, whole.like
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._whole.dtype
+
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        return self._whole.rows(self._index[index], out)
+
+    def quick_rows(self, index: Index, flags: list[Any]) -> Any:
+        return self._whole.quick_rows(self._index[index], flags)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return self._whole.keys(self._index[index])

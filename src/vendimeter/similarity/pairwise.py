@@ -1,0 +1,124 @@
+"""Blocks of similarities on demand, for kernels without finite features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from vendimeter._matrix_checks import Policy
+from vendimeter._messages import digits
+from vendimeter.errors import AsymmetryError
+from vendimeter.similarity.base import Index, Similarity, parts_of, positions_of
+
+__all__ = ["Pairwise"]
+
+CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
+
+
+class Pairwise(Similarity):
+    """Blocks of similarities, computed when asked for.
+
+    Parameters
+    ----------
+    n : int
+        How many items.
+    function : callable
+        (rows, cols), two arrays of positions → the block of similarities.
+    keys : callable, optional
+        positions → something hashable an item; items with equal keys are identical.
+    triangle : callable, optional
+        positions → the square block among them, only its upper triangle (with the diagonal) filled in; for
+        functions so slow that the other half should be mirrored.
+    like : array, optional
+        An array on the device on which `function` computes its blocks.
+    stacks : bool
+        Whether `function` also takes stacks of positions, of shape (groups, items), and gives a stack of blocks.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        function: Callable[[np.ndarray, np.ndarray], Any],
+        *,
+        rounding: float = 0.0,
+        trusted: bool = True,
+        policy: Policy | None = None,
+        precision: np.dtype | None = None,
+        keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
+        triangle: Callable[[np.ndarray], np.ndarray] | None = None,
+        like: Any = None,
+        stacks: bool = False,
+    ):
+        self.n = n
+        self.like = like
+        self.stacks = stacks
+        self._function = function
+        self._keys = keys
+        self._triangle = triangle
+        self.rounding = rounding
+        self.trusted = trusted
+        self.policy = policy or Policy()
+        self.precision = np.dtype(np.float64) if precision is None else precision
+
+    def block(self, rows: Index, cols: Index) -> Any:
+        """Compute a block."""
+        return self._function(positions_of(rows, self.n), positions_of(cols, self.n))
+
+    def take(self, index: np.ndarray) -> Pairwise:
+        """The similarities among the items at these positions, computed when asked for."""
+        triangle = self._triangle
+        part = Pairwise(
+            len(index),
+            lambda rows, cols: self.block(index[rows], index[cols]),
+            rounding=self.rounding,
+            trusted=self.trusted,
+            policy=self.policy,
+            precision=self.precision,
+            keys=lambda places: self.keys(index[places]),
+            triangle=None if triangle is None else lambda places: triangle(index[places]),
+            like=self.like,
+            stacks=self.stacks,
+        )
+        part.kernel = self.kernel
+        return part
+
+    def dense(self, index: np.ndarray | None = None) -> Any:
+        """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
+        if self.trusted or self.like is not None:
+            return super().dense(index)
+        places = np.arange(self.n) if index is None else index
+        matrix = np.empty((len(places), len(places)))
+        mirror = len(places) > CHECKED_FULLY and not self.policy.symmetrize
+        parts = parts_of(len(places))
+        for i, rows in enumerate(parts):
+            for cols in parts[i if mirror else 0 :]:
+                if rows is cols and mirror and self._triangle is not None:
+                    upper = np.triu(self._triangle(places[rows]))
+                    matrix[rows, cols] = upper + np.triu(upper, 1).T
+                else:
+                    matrix[rows, cols] = self.block(places[rows], places[cols])
+                    if mirror and rows is not cols:
+                        matrix[cols, rows] = matrix[rows, cols].T
+        if mirror:
+            self._spot_check(matrix, places)
+        return matrix
+
+    def _spot_check(self, matrix: np.ndarray, places: np.ndarray) -> None:
+        """Half of the matrix was mirrored: compute a random 32×32 part of it as it stands, and compare."""
+        rows, cols = np.random.default_rng(0).integers(len(places), size=(2, 32))
+        again, mirrored = self.block(places[rows], places[cols]), matrix[np.ix_(rows, cols)]
+        gap = np.nan_to_num(np.abs(again - mirrored))  # what is not finite is reported elsewhere
+        if gap.max() > (1e-12 if self.precision.itemsize >= 8 else 1e-5):
+            a, b = np.unravel_index(gap.argmax(), gap.shape)
+            i, j = places[rows[a]], places[cols[b]]
+            raise AsymmetryError(
+                f"the function is not symmetric: it gives {digits(float(again[a, b]))} for items {i} and {j}, and "
+                f"{digits(float(mirrored[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
+                "pass symmetrize=True to average the two."
+            )
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        """Keys of the items, where they have any."""
+        return self._keys(positions_of(index, self.n)) if self._keys else None
