@@ -11,6 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from fractions import Fraction
@@ -24,6 +25,7 @@ from scipy import sparse
 import vendimeter as vm
 from conftest import Library
 from test_accumulate_files import put, rewritten, say
+from vendimeter.accumulate_groups import LABEL_BYTES, SPARSE_LABEL_BYTES
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -41,10 +43,22 @@ W = RNG.random(N)
 BY = np.minimum(RNG.geometric(0.25, N), 14)  # from many items a label to a few
 ORDERS = [0, 1, 2, "inf"]
 SUM = 8 * D * D
+LABEL = SUM + LABEL_BYTES  # of a label, at most
 
 
 def doubled(rows: Any) -> Any:
     return 2 * np.asarray(rows)
+
+
+class Lazy:
+    """An encoder that sets itself up on first use."""
+
+    def __init__(self, version: int = 1):
+        self.version, self.ready = version, None
+
+    def __call__(self, rows: Any) -> Any:
+        self.ready = self.version  # type: ignore[assignment]
+        return np.asarray(rows)
 
 
 def filled(
@@ -184,7 +198,7 @@ def test_a_thousand_labels() -> None:
     rows, by = rng.standard_normal((6000, 5)), rng.integers(0, 1000, 6000)
     total = filled(rows, by, batch=500)
     agrees(total.score(ORDERS), vm.score_groups(rows, by=by, q=ORDERS))
-    assert total.nbytes <= 1000 * 8 * 5 * 5
+    assert total.nbytes <= 1000 * (8 * 5 * 5 + LABEL_BYTES)
 
 
 def test_columns_of_tables() -> None:
@@ -240,7 +254,7 @@ def test_sparse_rows() -> None:
 
 
 def test_libraries(library: Library, tmp_path: Path) -> None:
-    total = vm.GroupAccumulator(memory=3 * SUM, spill=tmp_path)
+    total = vm.GroupAccumulator(memory=3 * LABEL, spill=tmp_path)
     for i in range(0, N, 100):
         part = slice(i, i + 100)
         total.update(library.array(X[part]), by=library.array(BY[part]), weights=library.array(W[part]))
@@ -326,9 +340,12 @@ def test_options(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="memory="):
             vm.GroupAccumulator(memory=memory)  # type: ignore[arg-type]
     (tmp_path / "file").touch()
-    for spill in (tmp_path / "file", 3):
+    for spill in (tmp_path / "file", 3, "", "a\0b"):
         with pytest.raises(InputError, match=r"spill=.* cannot be used"):
             vm.GroupAccumulator(spill=spill)
+    with pytest.raises(InputError, match=r"there is no folder '.*mistyped'.*check the path"):
+        vm.GroupAccumulator(spill=tmp_path / "mistyped" / "folder")
+    assert os.listdir(tmp_path) == ["file"]
     with pytest.raises(UnknownNameError):
         vm.GroupAccumulator(precision="float16")
 
@@ -337,7 +354,7 @@ def test_options(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_does_not_fit_is_refused() -> None:
-    total = vm.GroupAccumulator(memory=4 * SUM)
+    total = vm.GroupAccumulator(memory=4 * LABEL)
     total.update(X[:100], by=BY[:100] % 3)
     before = state(total), total.nbytes
     with pytest.raises(
@@ -349,19 +366,51 @@ def test_a_batch_that_does_not_fit_is_refused() -> None:
     assert total.nbytes <= total.memory
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse", "sum", "no weight"])
+def test_what_labels_take_in_truth(kind: str) -> None:
+    """Many labels of few items: most of it are objects, not numbers."""
+    n, options = 3000, {"weights": np.zeros(3000)} if kind == "no weight" else {}
+    rows: Any = RNG.standard_normal((n, D))
+    rows = sparse.csr_array(rows) if kind == "sparse" else rows
+    total = vm.GroupAccumulator()
+    total.update(rows[:10], by=np.arange(10))  # what is set up once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(5 if kind == "sum" else 1):
+            total.update(rows, by=np.arange(n), **options)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert {part.held for part in list(total._held.values())[10:]} == {kind if options == {} else "nothing"}
+    assert 0.5 * total.nbytes <= taken <= 1.2 * total.nbytes
+
+
+def test_many_labels_of_one_item_are_refused() -> None:
+    n = 30_000
+    total = vm.GroupAccumulator(memory="4 MB")
+    rows = RNG.standard_normal((n, D))
+    for options in ({}, {"weights": np.zeros(n)}):  # labels without weight take room too
+        with pytest.raises(TooLargeError, match=r"30000 labels would take .*memory is 3.81 MiB"):
+            total.update(rows, by=np.arange(n), **options)
+    total.update(rows[:4000], by=np.arange(4000))
+    assert 4000 * LABEL_BYTES < total.nbytes < 4e6
+
+
 def test_memory_for_less_than_one_label() -> None:
-    total = vm.GroupAccumulator(memory=SUM - 1)
-    with pytest.raises(TooLargeError, match="one label with features of 8 columns may take 512 bytes"):
+    total = vm.GroupAccumulator(memory=LABEL - 1)
+    with pytest.raises(TooLargeError, match=r"one label with features of 8 columns may take 1.28 KiB"):
         total.update(X[:1], by=["a"])
-    single = vm.GroupAccumulator(memory=SUM, precision="float32")
-    with pytest.raises(TooLargeError, match="may take 1 KiB"):  # with the vectors that measure its error
+    single = vm.GroupAccumulator(memory=LABEL, precision="float32")
+    with pytest.raises(TooLargeError, match=r"may take 1.78 KiB"):  # with the vectors that measure its error
         single.update(X[:1], by=["a"])
     assert len(total) == len(single) == 0
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "both"])
-@pytest.mark.parametrize("memory", [3 * SUM, 10 * SUM])
+@pytest.mark.parametrize("memory", [3 * LABEL, 10 * LABEL])
 @pytest.mark.parametrize("spills", [False, True])
 def test_memory_is_never_exceeded(
     precision: str, kind: str, memory: int, spills: bool, tmp_path: Path
@@ -377,7 +426,8 @@ def test_memory_is_never_exceeded(
         except TooLargeError:
             refused[i : i + 5] = True
         assert total.nbytes <= memory
-        assert total.nbytes == sum(part.nbytes for part in total._held.values())
+        own = [SPARSE_LABEL_BYTES if part.held == "sparse" else LABEL_BYTES for part in total._held.values()]
+        assert total.nbytes == sum(part.nbytes for part in total._held.values()) + sum(own)
     assert refused.any() != spills
     found, expected = total.score(), vm.score_groups(rows[~refused], by=BY[~refused])
     assert found.labels == expected.labels
@@ -386,7 +436,7 @@ def test_memory_is_never_exceeded(
 
 
 def test_labels_in_files(tmp_path: Path) -> None:
-    total = filled(weights=W, memory=2 * SUM, spill=tmp_path, batch=3)
+    total = filled(weights=W, memory=2 * LABEL, spill=tmp_path, batch=3)
     assert total.spilled > 8
     assert f"{total.spilled} in files" in repr(total)
     assert state(total) == state(filled(weights=W, batch=3))
@@ -397,9 +447,9 @@ def test_labels_in_files(tmp_path: Path) -> None:
 
 
 def test_the_files_go_with_the_object(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "folder"
-    total = filled(memory=2 * SUM, spill=folder)
-    other = filled(memory=2 * SUM, spill=str(folder))
+    folder = tmp_path / "folder"
+    total = filled(memory=2 * LABEL, spill=folder)
+    other = filled(memory=2 * LABEL, spill=str(folder))
     assert len(os.listdir(folder)) == 2
     del total
     gc.collect()
@@ -430,7 +480,7 @@ def test_the_files_go_with_the_program(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    total = filled(memory=2 * SUM, spill=tmp_path)
+    total = filled(memory=2 * LABEL, spill=tmp_path)
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -443,7 +493,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    total = filled(memory=2 * SUM, spill=tmp_path)
+    total = filled(memory=2 * LABEL, spill=tmp_path)
     for path in tmp_path.glob("*/*.npz"):
         path.unlink()
     with pytest.raises(SavedStateError, match="cannot be read: No such file"):
@@ -455,7 +505,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spills", ["none", "left", "right", "both"])
 def test_merging(spills: str, tmp_path: Path) -> None:
-    memory = {"memory": 2 * SUM, "spill": tmp_path}
+    memory = {"memory": 2 * LABEL, "spill": tmp_path}
     left = filled(X[:250], BY[:250], weights=W[:250], **(memory if spills in ("left", "both") else {}))
     right = filled(X[250:], BY[250:] + 3, weights=W[250:], **(memory if spills in ("right", "both") else {}))
     by = np.concatenate([BY[:250], BY[250:] + 3])
@@ -486,7 +536,7 @@ def test_merge_laws() -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_merging_with_itself(times: int, tmp_path: Path) -> None:
-    for options in ({}, {"memory": 2 * SUM, "spill": tmp_path}):
+    for options in ({}, {"memory": 2 * LABEL, "spill": tmp_path}):
         total = filled(**options)
         scores, sizes = total.score().scores, total.score().sizes
         total.merge(*[total] * times)
@@ -503,18 +553,38 @@ def test_what_does_not_belong_together() -> None:
         (filled(precision="float32"), "float32"),
         (vm.Accumulator(), "expected a GroupAccumulator"),
         (3, "merged with 3"),
+        ([total], r"Use merge\(\*list\)"),
     ):
         with pytest.raises(MismatchError, match=message):
             total.merge(total.copy(), other)
-    for other in (1, "a", vm.Accumulator()):
+    for other in (1, "a", None, vm.Accumulator()):
         with pytest.raises(TypeError):
             total + other
+    assert state(total + 0) == before
+    same = total
+    same += 0
+    assert same is total
     assert state(total) == before
 
 
+def test_merging_with_one_that_has_seen_nothing() -> None:
+    """The state of an encoder that was used differs from that of one that was not."""
+    full, other, empty = (vm.GroupAccumulator(Embed(Lazy())) for _ in range(3))
+    full.update(X, by=BY)
+    other.update(X, by=BY)
+    for parts in ([full, empty], [empty, full], [empty, full, other], [full, empty, other]):
+        assert state(sum(parts)) == state(vm.GroupAccumulator(full.kernel).merge(*parts))  # type: ignore[arg-type]
+    changed = vm.GroupAccumulator(Embed(Lazy(2)))
+    changed.update(X, by=BY)
+    for start in (full, empty):
+        with pytest.raises(MismatchError, match=r"differ in their code or state.*one encoder for all"):
+            start.copy().merge(full, changed)
+    assert empty.kernel.encoder.ready is None
+
+
 def test_a_merge_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    total = filled(X[:100], BY[:100] % 3, memory=4 * SUM)
-    other = filled(by=BY + 50, memory=2 * SUM, spill=tmp_path)
+    total = filled(X[:100], BY[:100] % 3, memory=4 * LABEL)
+    other = filled(by=BY + 50, memory=2 * LABEL, spill=tmp_path)
     before = state(total), total.nbytes
     with pytest.raises(TooLargeError, match=r"17 labels would take .*Nothing was merged"):
         total.merge(other)
@@ -526,7 +596,7 @@ def test_a_merge_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_copies_grow_by_themselves(tmp_path: Path) -> None:
     for duplicate in (vm.GroupAccumulator.copy, copy.copy):
-        total = filled(memory=2 * SUM, spill=tmp_path)
+        total = filled(memory=2 * LABEL, spill=tmp_path)
         before = state(total)
         twin = duplicate(total)
         assert state(twin) == before
@@ -541,13 +611,13 @@ def test_pickle(tmp_path: Path) -> None:
         assert state(twin) == state(total)
         twin.update(X, by=BY)
         assert twin.merge(total).updates == 2 * total.updates + 1
-    few = vm.GroupAccumulator(memory=2 * SUM, spill=tmp_path)
+    few = vm.GroupAccumulator(memory=2 * LABEL, spill=tmp_path)
     few.update(X[:2], by=[1, 2])
     twin = pickle.loads(pickle.dumps(few))
     with pytest.raises(TooLargeError, match="spill="):  # the folder is not its own
         twin.update(X, by=BY)
     assert not list(tmp_path.glob("*/*"))
-    spilled = filled(memory=2 * SUM, spill=tmp_path)
+    spilled = filled(memory=2 * LABEL, spill=tmp_path)
     with pytest.raises(InputError, match=r"labels lie in files.*Use save"):
         pickle.dumps(spilled)
 
@@ -609,7 +679,7 @@ def test_labels_of_all_kinds_in_one_file(tmp_path: Path) -> None:
 
 def test_files_from_files(tmp_path: Path) -> None:
     """Spilled labels are saved, and loaded within the memory that there is."""
-    total = filled(memory=2 * SUM, spill=tmp_path / "spilled", precision="float64")
+    total = filled(memory=2 * LABEL, spill=tmp_path / "spilled", precision="float64")
     total.save(tmp_path / "total.npz")
     with pytest.raises(TooLargeError, match="larger memory=, or spill="):
         vm.GroupAccumulator.load(tmp_path / "total.npz")
@@ -635,7 +705,7 @@ def test_many_labels_in_one_file(tmp_path: Path) -> None:
 def test_files_with_functions(tmp_path: Path) -> None:
     total = filled(kernel=Embed(doubled))
     total.save(tmp_path / "total.npz")
-    with pytest.raises(InputError, match="pass the kernel itself"):
+    with pytest.raises(InputError, match=r"doubled.*pass it, GroupAccumulator.load\(path, kernel=Embed\("):
         vm.GroupAccumulator.load(tmp_path / "total.npz")
     with pytest.raises(MismatchError):
         vm.GroupAccumulator.load(tmp_path / "total.npz", Cosine())
@@ -672,7 +742,10 @@ DAMAGE: dict[str, tuple[Callable[..., None], str]] = {
     "another width": (in_label(width=3), "total is float64 of shape"),
     "no memory": (say(memory=0), "memory is 0"),
     "an array that is not finite": (put("0/total", lambda a: a * math.nan), "not finite"),
-    "labels of an accumulator": (say(format="vendimeter accumulator"), "not of a group accumulator"),
+    "labels of an accumulator": (
+        say(format="vendimeter accumulator"),
+        "by Accumulator.save.*Use Accumulator.load",
+    ),
 }
 
 

@@ -405,7 +405,7 @@ KERNELS = {
     "a matrix": (lambda: vm.score(X, kernel=cosine(X)), InputError, ["kernel", "name"]),
     "a class": (lambda: vm.score(X, Cosine), InputError, ["class Cosine", "instance", "Cosine(…)"]),
     "a class on a column": (lambda: On("a", Match), InputError, ["Match"]),
-    "a name on a column": (lambda: On("a", "match"), InputError, ["'match'", "Match()"]),
+    "an unknown name on a column": (lambda: On("a", "mach"), InputError, ["'mach'", "'match'"]),
     "a class behind an encoder": (lambda: encoder(X, kernel=Cosine), InputError, ["kernel", "Cosine"]),
     "a name behind an encoder": (lambda: encoder(X, kernel="cosin"), InputError, ["kernel", "cosin"]),
     # Sums.

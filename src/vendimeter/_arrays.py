@@ -244,6 +244,8 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
         rows = rows[:, None]
     if rows.ndim != 2:
         hint = "use samples.reshape(len(samples), -1)"
+        if isinstance(samples, list | tuple):
+            hint = "join a list of arrays first, with numpy.concatenate or torch.cat, or pass the one with the samples"
         if rows.ndim < 2:
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
         raise InputError(
@@ -306,6 +308,7 @@ def _stack(items: Any, kernel: str) -> Any:
             raise InputError(
                 f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
                 f"{kernel} expected vectors of one length."
+                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else "")
             )
     return np.asarray([_numbers(np.asarray(item)) for item in items])
 

@@ -11,7 +11,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -311,6 +311,12 @@ def row_norms(rows: Any) -> Any:
 def _cupy_norms() -> Any:
     kernel = sys.modules["cupy"].ReductionKernel
     return kernel("T x", "float64 y", "(double)x * (double)x", "a + b", "y = sqrt(a)", "0", "row_norms")
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """PyTorch without gradients, where it is there at all."""
+    torch = sys.modules.get("torch")
+    return nullcontext() if torch is None else torch.no_grad()
 
 
 @contextmanager

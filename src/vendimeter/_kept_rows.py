@@ -13,7 +13,7 @@ from vendimeter._arrays import is_sparse
 from vendimeter._devices import as_like, concat, is_foreign
 from vendimeter.similarity import Features
 
-__all__ = ["Kept", "joined", "joined_masses", "read_rows", "row_bytes"]
+__all__ = ["Kept", "compacted", "joined", "joined_masses", "read_rows", "row_bytes"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,21 @@ class Kept:
 
     def dense(self) -> Kept:
         return Kept(self.rows.toarray(), self.masses, self.rounding) if is_sparse(self.rows) else self
+
+
+def compacted(parts: list[Kept]) -> list[Kept]:
+    """The same rows in few parts: the last is joined to the one before, until that one is longer.
+
+    A part costs hundreds of bytes beyond its rows, which is more than the rows where batches bring one item each. This
+    way there are at most about log₂ of the rows, every row is copied as often at most, and which parts there are
+    follows from the parts before, so that it makes no difference whether they were in a file in between.
+    """
+    parts = list(parts)
+    while len(parts) > 1 and parts[-2].count <= parts[-1].count:
+        pair = parts[-2:]
+        rounding = max(part.rounding for part in pair)
+        parts[-2:] = [Kept(joined([part.rows for part in pair]), joined_masses(pair), rounding)]
+    return parts
 
 
 def joined_masses(parts: list[Kept]) -> np.ndarray | None:

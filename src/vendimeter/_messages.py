@@ -55,10 +55,12 @@ def in_group(label: Any) -> Iterator[None]:
 
 def unknown(what: str, given: object, known: Iterable[object]) -> UnknownNameError:
     """An error for a name that is not among the known ones, with the nearest of them."""
-    names = [str(name) for name in known]
+    known = list(known)
     near = difflib.get_close_matches(
-        str(given).lower()[:80], [name.lower() for name in names], n=1, cutoff=0.6
+        str(given).lower()[:80], [str(name).lower() for name in known], n=1, cutoff=0.6
     )
-    hint = next((f" Did you mean {brief(name)}?" for name in names if near and name.lower() == near[0]), "")
-    listed = ", ".join(brief(name) for name in names[:12]) + (", …" if len(names) > 12 else "")
+    hint = next(
+        (f" Did you mean {brief(name)}?" for name in known if near and str(name).lower() == near[0]), ""
+    )
+    listed = ", ".join(brief(name) for name in known[:12]) + (", …" if len(known) > 12 else "")
     return UnknownNameError(f"there is no {what} {brief(given)}.{hint} There are: {listed or 'none'}.")

@@ -27,6 +27,7 @@ __all__ = ["Archive", "opened", "write"]
 
 VERSION = 1
 HEADER = "header.json"
+CLASSES = {"accumulator": "Accumulator", "group accumulator": "GroupAccumulator"}  # of each kind of file
 
 
 def write(path: Any, kind: str, header: dict[str, Any], arrays: Iterable[tuple[str, np.ndarray]]) -> None:
@@ -86,8 +87,12 @@ class Archive:
         if not isinstance(header, dict) or not str(header.get("format", "")).startswith("vendimeter "):
             raise self.damaged("it has no header")
         if header["format"] != f"vendimeter {kind}":
-            raise self.damaged(
-                f"it holds the state of a {header['format'].partition(' ')[2]}, not of a {kind}"
+            found = CLASSES.get(header["format"].partition(" ")[2])
+            if found is None:
+                raise self.damaged(f"its format is {brief(header['format'])}")
+            raise SavedStateError(
+                f"{str(path)!r} was written by {found}.save(); expected a file of {CLASSES[kind]}.save(). Use "
+                f"{found}.load."
             )
         if header.get("version") != VERSION:
             raise SavedStateError(
@@ -194,6 +199,15 @@ class Archive:
             raise self.damaged(f"{name} is {dtype} of shape {shape_of(found)}")
 
 
+def _begins_as_archive(path: Path) -> bool:
+    """Whether a file has the first bytes of an archive, as many as are there."""
+    try:
+        with open(path, "rb") as file:
+            return b"PK\x03\x04".startswith(file.read(4))
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def opened(path: Any, kind: str) -> Iterator[Archive]:
     """Open a file for reading; whatever is wrong with it becomes an error that says so."""
@@ -201,6 +215,12 @@ def opened(path: Any, kind: str) -> Iterator[Archive]:
     try:
         archive = zipfile.ZipFile(target)
     except Exception as error:  # the library raises many kinds over a broken archive
+        # An archive has the list of its contents at its end.
+        if not isinstance(error, OSError) and _begins_as_archive(target):
+            raise SavedStateError(
+                f"{str(target)!r} is cut short: its end is missing or damaged. Expected a whole file written by "
+                "save(); go back to an earlier copy."
+            ) from None
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no archive"
         raise SavedStateError(
             f"{str(target)!r} cannot be read: {why}. Expected a file written by save()."

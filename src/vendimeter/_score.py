@@ -294,6 +294,8 @@ def to_score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, k
         **mended(policy),
         **solution.notes,
     }
+    if kernel is not None and kernel.caveat is not None:
+        notes["caveat"] = kernel.caveat
     if q < 1 and isinstance(solution.spectrum, Spectrum):
         notes["rank_threshold"] = solution.spectrum.rank_threshold
     return Score(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from vendimeter._arrays import blocks, csr, is_sparse, is_table
 from vendimeter._devices import DEVICE_BYTES, is_foreign, local
 from vendimeter._messages import brief, shape_of
 from vendimeter.accumulate import Accumulator
-from vendimeter.errors import InputError
+from vendimeter.errors import EmptyError, InputError
 
 __all__ = ["score_stream"]
 
@@ -29,8 +32,9 @@ def score_stream(
     ----------
     source : path, array, list of these, or iterable of batches
         A .npy file (it is read in pieces, never whole), an array (a memory-mapped one, say), a list of such shards; or
-        anything that gives batches one after another, such as a generator or a data loader, each of them
-        what the kernel takes.
+        anything that gives batches one after another, such as a generator: each is what the kernel takes, or a path. A
+        PyTorch data loader must give samples alone; where it gives labels too, pass
+        ``(batch[0] for batch in loader)``.
     kernel : str or Kernel
         One that can be accumulated; see `Accumulator`.
     q : float, str or list of them
@@ -51,34 +55,45 @@ def score_stream(
     8.0
     """
     total = Accumulator(kernel, precision=precision, rng=rng)
-    for batch in batches(source):
-        total.update(batch)
+    for place, batch in pieces(source):
+        with in_place(place):
+            total.update(batch)
+    if not total.updates:
+        raise EmptyError(
+            "the source gave no batch, and the diversity of nothing is undefined; expected at least one. An iterator "
+            "can be read only once: make a new one."
+        )
     return total.score(q)
 
 
-def batches(source: Any) -> Iterator[Any]:
-    """Batches of a file, an array, a list of them, or of anything that gives batches."""
+def pieces(source: Any) -> Iterator[tuple[str, Any]]:
+    """Batches of a file, an array, a list of them, or of anything that gives batches, each with its place."""
     source = local(source)
     if isinstance(source, str | os.PathLike):
-        yield from _file(Path(source))
-    elif isinstance(source, np.ndarray) or is_foreign(source) or is_sparse(source):
-        yield from _array(source)
+        yield from _file(source)
+    elif _is_array(source):
+        yield from _array(source, "")
     elif isinstance(source, list | tuple):
         for i, shard in enumerate(source):
             shard = local(shard)
-            one = isinstance(shard, np.ndarray) or is_foreign(shard) or is_sparse(shard)
-            if not one and not isinstance(shard, str | os.PathLike):
+            if _is_array(shard):
+                yield from _array(shard, f"shard {i}")
+            elif isinstance(shard, str | os.PathLike):
+                yield from _file(shard)
+            elif isinstance(shard, list | tuple) and not (shard and isinstance(shard[0], Number)):
+                yield f"batch {i}", _samples(shard, i, False)
+            else:
                 raise InputError(
-                    f"shard {i} is {brief(shard)}; expected the path of a .npy file, or an array of shape (n, d). To "
-                    "score a list of items use vendimeter.score."
+                    f"shard {i} is {brief(shard)}; expected the path of a .npy file, an array of shape (n, d), or a "
+                    "list of items. To score a list of items use vendimeter.score."
                 )
-            yield from batches(shard)
-    elif (
-        isinstance(source, Iterable)
-        and not isinstance(source, Mapping | set | frozenset)
-        and not is_table(source)
-    ):
-        yield from source
+    elif _gives_batches(source):
+        loader = _is_loader(source)
+        for i, batch in enumerate(source):
+            if isinstance(batch, os.PathLike):
+                yield from _file(batch)
+            else:
+                yield f"batch {i}", _samples(batch, i, loader)
     else:
         raise InputError(
             f"source is {brief(source)}; expected the path of a .npy file, an array, a list of these, or an iterable "
@@ -86,7 +101,58 @@ def batches(source: Any) -> Iterator[Any]:
         )
 
 
-def _file(path: Path) -> Iterator[np.ndarray]:
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or is_foreign(value) or is_sparse(value)
+
+
+def _gives_batches(source: Any) -> bool:
+    return (
+        isinstance(source, Iterable)
+        and not isinstance(source, Mapping | set | frozenset)
+        and not is_table(source)
+    )
+
+
+def _is_loader(source: Any) -> bool:
+    """Whether this is a data loader of PyTorch, which wraps every batch in a list."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(source, data.DataLoader)
+
+
+def _samples(batch: Any, i: int, loader: bool) -> Any:
+    """The samples of a batch; a data loader gives lists of the samples and what goes with them."""
+    first = batch[0] if isinstance(batch, list | tuple) and batch else None
+    if first is None or not _is_array(first) or not (loader or len(first.shape) > 1):
+        return batch
+    if len(batch) == 1:
+        return batch[0]
+    raise InputError(
+        f"batch {i} is a list of {len(batch)} arrays, as a data loader gives samples with their labels; expected the "
+        "samples alone. Pass (batch[0] for batch in loader), or labels and all to a GroupAccumulator."
+    )
+
+
+@contextmanager
+def in_place(place: str) -> Iterator[None]:
+    """Put the place of a batch in front of an error about it."""
+    try:
+        yield
+    except InputError as error:
+        if not place:
+            raise
+        hint = ""
+        if "shape (" in str(error) and ",);" in str(error):
+            hint = " If the batches are single rows, pass the array itself, or several rows at a time."
+        raise type(error)(f"{place}: {error}{hint}") from None
+
+
+def _file(given: Any) -> Iterator[tuple[str, np.ndarray]]:
+    path = Path(given)
+    if not os.fspath(given) or path.is_dir():
+        raise InputError(
+            f"{os.fspath(given)!r} is a folder; expected the path of a .npy file. For all files in it pass "
+            "sorted(Path(folder).glob('*.npy'))."
+        )
     try:
         whole = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
@@ -101,20 +167,27 @@ def _file(path: Path) -> Iterator[np.ndarray]:
         whole.close()
     if not isinstance(whole, np.ndarray):
         raise InputError(
-            f"{str(path)!r} is not a .npy file of numbers; expected one written by np.save. Read other files piece "
-            "by piece and pass an iterator of batches."
+            f"{str(path)!r} is not a .npy file of numbers, or was cut short; expected one written by np.save. Read "
+            "other files piece by piece and pass an iterator of batches."
         )
     if whole.ndim != 2 or not whole.flags.c_contiguous or not isinstance(whole, np.memmap) or not whole.size:
-        yield from _array(whole)
+        yield from _array(whole, repr(str(path)))
         return
     # A map of its own for every piece: pages of the one before are given back, so that memory does not fill up.
     row = whole.shape[1] * whole.dtype.itemsize
     for part in blocks(whole.shape[0], whole.shape[1], whole.dtype.itemsize, most=BATCH_BYTES):
         shape = (part.stop - part.start, whole.shape[1])
-        yield np.memmap(path, whole.dtype, "r", offset=whole.offset + part.start * row, shape=shape)
+        rows = np.memmap(path, whole.dtype, "r", offset=whole.offset + part.start * row, shape=shape)
+        yield _rows_of(str(path), part, whole.shape[0]), rows
 
 
-def _array(rows: Any) -> Iterator[Any]:
+def _rows_of(name: str, part: slice, count: int) -> str:
+    """The place of some rows: the name alone where these are all."""
+    whole = part.stop - part.start == count
+    return repr(name) if whole else f"{name!r}, rows from {part.start}"
+
+
+def _array(rows: Any, name: str) -> Iterator[tuple[str, Any]]:
     if len(rows.shape) != 2:
         raise InputError(
             f"an array of shape {shape_of(rows.shape)} was given; expected one vector a row, of shape (n, d)."
@@ -126,4 +199,5 @@ def _array(rows: Any) -> Iterator[Any]:
         width = int(rows.shape[1])
     most = DEVICE_BYTES if is_foreign(rows) else BATCH_BYTES
     for part in blocks(int(rows.shape[0]), width, most=most):
-        yield rows[part] if is_sparse(rows) else rows[part, ...]
+        place = f"{name or 'the array'}, rows from {part.start}" if part.start else name
+        yield place, rows[part] if is_sparse(rows) else rows[part, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import ValuesView
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
         given = to_numpy(given)
     elif is_table(given):
         given = matrix(given)
-    given = unwrapped(given)
+    given = unwrapped(list(given) if isinstance(given, ValuesView) else given)  # a Counter's values, say
     dtype = (
         numpy_dtype(given) if is_foreign(given) else None
     )  # before NumPy sees it, which lacks the short ones

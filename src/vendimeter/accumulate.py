@@ -6,7 +6,7 @@ only when a score is asked for, so that sums add up exactly as their items would
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from vendimeter import _saved
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, local, to_host, wide_mode
-from vendimeter._kept_rows import Kept, joined, joined_masses, read_rows
+from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng
@@ -23,7 +23,7 @@ from vendimeter._tables import check_alignment
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.kernels import Kernel, as_kernel
-from vendimeter.kernels.description import describe, fingerprint, rebuild, same
+from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.results import Profile
 from vendimeter.similarity import Features
 from vendimeter.solvers.exact import Solution, of_gram
@@ -55,9 +55,29 @@ class Accumulator:
         reason and what to use instead.
     precision : {"float64", "float32"}
         Of the products of features; "float32" is faster on a CPU and measures its error on the way, as for
-        `vendimeter.score`.
+        `vendimeter.score`. There is no "auto": it would choose by the number of items, and how long a stream will be
+        is not known.
     rng : int
         Seed of the vectors that measure it.
+
+    Attributes
+    ----------
+    n : int
+        How many items have been added; with `counts`, their sum.
+    updates : int
+        How many batches have been accepted, empty ones included, by this accumulator and by those merged into it. It
+        is a position in the stream only if every batch was accepted and nothing was merged in.
+    width : int or None
+        Columns of the features; None until the first batch.
+    kernel : Kernel
+        The kernel, made from its name where one was given. An accumulator that has seen no item takes over the kernel
+        of the first one merged into it that has.
+    precision, rng
+        As given.
+    mass : float
+        The sum of the weights so far.
+    held : {"nothing", "dense", "sparse", "sum"}
+        Whether feature rows are held, or their sum.
 
     Examples
     --------
@@ -104,7 +124,8 @@ class Accumulator:
             What the kernel takes. An empty batch is fine.
         weights : array of shape (n,), optional
             Masses of the items, of any scale: only their ratios count, over all batches. (In `vendimeter.score`, which
-            sees all items at once, weights sum to 1.)
+            sees all items at once, weights sum to 1.) Batches with and without weights mix: an item without has
+            weight 1.
         counts : array of shape (n,), optional
             How often each item occurs.
         """
@@ -168,7 +189,7 @@ class Accumulator:
                 self._kept, kept = [part.dense() for part in self._kept], kept.dense()
         if not self._keeps(size, width):
             return False
-        self._kept.append(kept)
+        self._kept = compacted([*self._kept, kept])
         self._like = kept.rows if self._like is None and is_foreign(kept.rows) else self._like
         self._kept_bytes, self._kept_mass = size, self._kept_mass + kept.mass
         return True
@@ -217,12 +238,24 @@ class Accumulator:
     def merge(self, *others: Accumulator) -> Accumulator:
         """Add what other accumulators have seen; they stay as they are.
 
+        All of them are checked before any is added. An accumulator can be merged with itself: ``a.merge(a)`` counts
+        every item of it twice, which doubles `n` and `mass` and leaves the score as it is.
+
         Returns
         -------
         Accumulator
             Itself.
+
+        Raises
+        ------
+        MismatchError
+            Where one has another kernel, width or precision (or rng, with "float32"), or is no accumulator. Kernels
+            are compared down to the code and the state of the functions in them; where one of the two has seen no
+            item, by their description only, since an encoder may set up its state on first use.
+        InputError
+            Where the items or weights of all would be beyond the range of numbers.
         """
-        self._check_mates(others)
+        self._check_mates(others, [self.n, *(getattr(other, "n", 0) for other in others)])
         check_growth(
             self.n + sum(other.n for other in others), self.mass + sum(other.mass for other in others)
         )
@@ -233,6 +266,9 @@ class Accumulator:
         return self
 
     def _take(self, other: Accumulator) -> None:
+        if other.n and not self.n:
+            # In the state in which it has been used, which the next one is compared with.
+            self.kernel = other.kernel
         with wide_mode(self.precision, self._like, other._like):
             self._found = None
             for kept in other._kept:
@@ -245,11 +281,18 @@ class Accumulator:
         self.n += other.n
         self.updates += other.updates
 
-    def _check_mates(self, others: Iterable[Any]) -> None:
-        """Refuse what does not belong together, before any of it is added."""
+    def _check_mates(self, others: Sequence[Any], seen: Sequence[int]) -> None:
+        """Refuse what does not belong together, before any of it is added; with the items of itself and the others."""
         width = self.width
-        for other in others:
+        used = self.kernel if seen[0] else None
+        for other, count in zip(others, seen[1:], strict=True):
             self._check_mate(other)
+            mine = self.kernel if used is None or not count else used
+            both = bool(count) and used is not None
+            # An encoder may set up its state on first use, so that only used ones can be compared in it.
+            if not same(mine, other.kernel) and (both or fingerprint(mine) != fingerprint(other.kernel)):
+                raise _apart(mine, other.kernel)
+            used = other.kernel if count and used is None else used
             if None not in (width, other.width) and width != other.width:
                 raise MismatchError(
                     f"the accumulators have features of {width} and {other.width} columns; expected the same."
@@ -259,11 +302,7 @@ class Accumulator:
     def _check_mate(self, other: Any) -> None:
         if not isinstance(other, Accumulator):
             raise MismatchError(
-                f"an accumulator was merged with {brief(other)}; expected another accumulator."
-            )
-        if not same(self.kernel, other.kernel):
-            raise MismatchError(
-                f"the accumulators have the kernels {self.kernel!r} and {other.kernel!r}; expected one kernel."
+                f"an accumulator was merged with {brief(other)}; expected another accumulator.{several_hint(other)}"
             )
         if (self.precision, self.precision == "float32" and self.rng) != (
             other.precision,
@@ -287,13 +326,17 @@ class Accumulator:
         return self.copy()
 
     def __add__(self, other: Any) -> Accumulator:
+        if is_zero(other):
+            return self.copy()
         return self.copy().merge(other) if isinstance(other, Accumulator) else NotImplemented
 
     def __iadd__(self, other: Any) -> Accumulator:
+        if is_zero(other):
+            return self
         return self.merge(other) if isinstance(other, Accumulator) else NotImplemented
 
     def __radd__(self, other: Any) -> Accumulator:
-        return self.copy() if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+        return self.copy() if is_zero(other) else NotImplemented  # so that sum() works
 
     # ------------------------------------------------------------------------------------------------------- scoring
 
@@ -370,7 +413,18 @@ class Accumulator:
     def save(self, path: Any) -> None:
         """Write everything into one file, all or nothing: a .npz archive of plain arrays, without pickle.
 
-        A stream that was cut short goes on from there: ``updates`` says how many batches have been taken in.
+        A stream that was cut short goes on from there: ``updates`` says how many batches have been taken in, if every
+        one was accepted and nothing was merged in.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, by its whole name: no suffix is added, and no folder is created. A file of that name is replaced.
+
+        Raises
+        ------
+        SavedStateError
+            Where it cannot be written; what was there before is as it was.
         """
         _saved.write(path, "accumulator", self._header(), self._arrays())
 
@@ -426,18 +480,28 @@ class Accumulator:
         kernel : Kernel, optional
             Needed where the kernel holds a function of your own (such as the encoder of an `Embed`), which no file can
             hold; it must be the one that was used.
+
+        Raises
+        ------
+        SavedStateError
+            Where the file cannot be read, is cut short or damaged, has another version, or holds the state of
+            something else, such as a `GroupAccumulator`.
+        MismatchError
+            Where it was written with another kernel than the given one.
+        InputError
+            Where the kernel cannot be made from the file and none is given.
         """
         with _saved.opened(path, "accumulator") as archive:
             return cls._read(archive, kernel)
 
     @classmethod
-    def _read(cls, archive: _saved.Archive, kernel: Any) -> Accumulator:
+    def _read(cls, archive: _saved.Archive, kernel: Any, owner: str = "Accumulator") -> Accumulator:
         header = archive.header
-        given = rebuild(header.get("kernel")) if kernel is None else as_kernel(kernel)
+        given = rebuild(header.get("kernel"), f"{owner}.load") if kernel is None else as_kernel(kernel)
         if fingerprint(given) != header.get("fingerprint"):
             raise MismatchError(
-                f"the file was written with the kernel {brief(header.get('kernel'))}, and this is {given!r}; expected "
-                "the same."
+                f"the file was written with the kernel {shown(header.get('kernel'))}, and this is "
+                f"{shown(describe(given))}; expected the same. Pass the kernel that was used, with kernel=…"
             )
         found = cls(given, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng"))
         found.n, found.updates = archive.whole("n"), archive.whole("updates")
@@ -451,6 +515,27 @@ class Accumulator:
                 if not found._keep(kept, width):
                     raise archive.damaged("it holds more rows than are kept")
         return found
+
+
+def is_zero(value: Any) -> bool:
+    """Whether it is the 0 that sum() starts with."""
+    return isinstance(value, int) and value == 0
+
+
+def several_hint(value: Any) -> str:
+    """What to do with a collection where its members were expected."""
+    return " Use merge(*list) for all of a list." if isinstance(value, Iterable) else ""
+
+
+def _apart(left: Kernel, right: Kernel) -> MismatchError:
+    """The error for two kernels that are not the same, with what tells them apart."""
+    for one, other in ((repr(left), repr(right)), (shown(describe(left)), shown(describe(right)))):
+        if one != other:
+            return MismatchError(f"the accumulators have the kernels {one} and {other}; expected one kernel.")
+    return MismatchError(
+        f"both accumulators have a kernel {left!r}, but the functions inside differ in their code or state; expected "
+        "one kernel. Use one encoder for all: make it once, and pass it to every accumulator."
+    )
 
 
 def check_growth(count: int, mass: float) -> None:

@@ -24,7 +24,14 @@ from vendimeter._messages import brief, unknown
 from vendimeter._options import byte_count, bytes_shown
 from vendimeter._score_groups import Request, solve_groups
 from vendimeter._weights import Mass, raw_weights
-from vendimeter.accumulate import Accumulator, batch_size, check_growth, sum_bytes
+from vendimeter.accumulate import (
+    Accumulator,
+    batch_size,
+    check_growth,
+    is_zero,
+    several_hint,
+    sum_bytes,
+)
 from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
 from vendimeter.groups import Columns, GroupScores
 from vendimeter.similarity import Features
@@ -34,6 +41,11 @@ from vendimeter.spectrum import Spectrum, parse_orders
 __all__ = ["GroupAccumulator"]
 
 CHUNK_BYTES = 64 << 20  # of kept rows that are scored together
+# Bytes that a label takes beyond its numbers: the accumulator, arrays, lists and places in tables. Measured as 630 to
+# 800 with CPython 3.12, and 1,310 where its rows are sparse, of which each part is an object with three arrays. With
+# one item a label that is ten times the numbers, so that a limit without it would be none.
+LABEL_BYTES = 800
+SPARSE_LABEL_BYTES = 1400
 AFTER_SPILL = 0.75  # of the memory that stays in use, so that not every update spills
 
 
@@ -49,17 +61,41 @@ class GroupAccumulator:
     """Scores of groups that grow: batches with labels in, scores of all labels out at any time.
 
     Each label has an `Accumulator`. One with few items holds their features, one with more than about d/2 the d×d sum,
-    so that a label never takes more than about 8·d² bytes. All of them together stay within `memory`.
+    so that a label never takes more than about 8·d² bytes, and about 1 kB for itself. All of them together stay within
+    `memory`.
 
     Parameters
     ----------
     kernel, precision, rng
         As for `Accumulator`.
     memory : int or str
-        Bytes that may be held, such as ``"4 GiB"``.
+        Bytes that may be held between updates, such as ``"4 GiB"``. They are counted as the features and sums of all
+        labels and 800 bytes for every label (1,400 with sparse features). Not counted are the weights of feature rows
+        (8 bytes an item), texts of labels, the batch at hand while it is added, what `score` needs while it runs, and
+        about 500 bytes for each label in a file.
     spill : str or Path, optional
         A folder for what does not fit: the labels that have waited longest are put into files there, in a folder of
-        their own that is removed with this object. Without it, a batch that would not fit is refused.
+        their own that is removed with this object. The last folder of the path is created if it is not there; the
+        one it is in must exist. Without it, a batch that would not fit is refused.
+
+        This is one file a label, which is read when the label comes back and written again when it next has to go,
+        about a millisecond for a small label (more on a slow disk). It suits labels that come in runs; where those of
+        every batch are spread over all there are, more memory or coarser labels are the better way.
+
+    Attributes
+    ----------
+    labels : list
+        The labels, in order of first appearance.
+    nbytes : int
+        Bytes that are held in memory, as `memory` counts them.
+    spilled : int
+        How many labels lie in files.
+    updates : int
+        How many batches have been accepted, as for `Accumulator`.
+    kernel : Kernel
+        The kernel.
+    memory : int
+        The limit, in bytes.
 
     Examples
     --------
@@ -110,7 +146,7 @@ class GroupAccumulator:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held in memory."""
+        """Bytes that are held in memory, with the overhead of every label, as `memory` counts them."""
         return self._bytes
 
     @property
@@ -144,7 +180,8 @@ class GroupAccumulator:
         samples : array, sparse array, list or table
             What the kernel takes.
         by : list, array, or name of a column
-            One label an item, or one set of labels an item; for a table, the name of the column with the labels.
+            One label an item, or one set of labels an item; for a table, the name of the column with the labels. An
+            item with an empty set of labels is dropped.
         weights, counts : array, optional
             As for `Accumulator.update`.
         """
@@ -172,8 +209,8 @@ class GroupAccumulator:
                 # All rows are made, and so checked, before any label is touched.
                 rows = features.rows(slice(None) if len(used) == features.n else used)
                 own = [np.searchsorted(used, part) for part in own]
-                self._check_room(groups, own, rows)
                 batch = Features(rows, rounding=features.rounding)
+            self._check_room(groups, own, features.width, None if batch is None else batch.data)
             self._empty.width, self._total = features.width, total
             try:
                 for label, part in zip(groups, own, strict=True):
@@ -197,10 +234,10 @@ class GroupAccumulator:
 
     def _grow(self, label: Hashable, features: Features | None, mass: Mass | None) -> None:
         mine = self._open(label)
-        before = mine.nbytes
+        before = _size(mine)
         if features is not None:
             mine.add_features(features, mass)
-        self._bytes += mine.nbytes - before
+        self._bytes += _size(mine) - before
         self._make_room()
 
     def _open(self, label: Hashable) -> Accumulator:
@@ -212,7 +249,7 @@ class GroupAccumulator:
         self._files.pop(label, None)
         self._order.setdefault(label, len(self._order))
         self._held[label] = mine
-        self._bytes += mine.nbytes
+        self._bytes += _size(mine)
         return mine
 
     def _peek(self, label: Hashable) -> Accumulator:
@@ -225,24 +262,30 @@ class GroupAccumulator:
         empty = self._empty
         return Accumulator(empty.kernel, precision=empty.precision, rng=empty.rng)
 
-    def _check_room(self, labels: Sequence[Hashable], places: list[np.ndarray], rows: Any) -> None:
-        """Refuse a batch that would not fit, before any of it is added."""
-        width = int(rows.shape[1])
-        largest = sum_bytes(width, self._empty.precision)
+    def _check_room(
+        self, labels: Sequence[Hashable], places: list[np.ndarray], width: int, rows: Any
+    ) -> None:
+        """Refuse a batch that would not fit, before any of it is added; `rows` is None where no item has weight."""
+        kind = "nothing" if rows is None else "sparse" if is_sparse(rows) else "dense"
+        self._check_one(width, kind)
+        if self._folder is not None:
+            return
+        growth = 0
+        entries = np.diff(rows.indptr) if rows is not None and kind == "sparse" else None
+        for label, part in zip(labels, places, strict=True):
+            size = len(part) * (8 * width if entries is None else 8)
+            size += 0 if entries is None else 16 * int(entries[part].sum())
+            growth += self._growth(label, [(size, kind)] if len(part) else [], width)
+        self._refuse(len({*labels, *self._order}), growth, "Nothing of this batch was added.")
+
+    def _check_one(self, width: int, kind: str) -> None:
+        """Refuse features of which not even one label would fit."""
+        largest = sum_bytes(width, self._empty.precision) + _overhead(kind)
         if largest > self.memory:
             raise TooLargeError(
                 f"one label with features of {width} columns may take {bytes_shown(largest)}, and memory is "
                 f"{bytes_shown(self.memory)}; expected more memory, or fewer columns."
             )
-        if self._folder is not None:
-            return
-        growth = 0
-        entries = np.diff(rows.indptr) if is_sparse(rows) else None
-        for label, part in zip(labels, places, strict=True):
-            size = len(part) * (8 * width if entries is None else 8)
-            size += 0 if entries is None else 16 * int(entries[part].sum())
-            growth += self._growth(label, [(size, "dense" if entries is None else "sparse")], width)
-        self._refuse(len({*labels, *self._order}), growth, "Nothing of this batch was added.")
 
     def _growth(self, label: Hashable, more: list[tuple[int, str]], width: int) -> int:
         """By how many bytes at most a label grows with parts of these sizes and kinds."""
@@ -253,7 +296,9 @@ class GroupAccumulator:
         kinds = {kind, *(kind for _, kind in more)} - {"nothing"}
         if len(kinds) > 1 or "sum" in kinds or not Accumulator._keeps(after, width):
             after = sum_bytes(width, self._empty.precision)  # or less, where sparse rows become dense
-        return after - now
+            kinds = {"sum"}
+        before = now + _overhead(kind) if label in self._order else 0
+        return after + _overhead(*kinds) - before
 
     def _takes(self, label: Hashable) -> tuple[int, str]:
         """The bytes of a label, and of what kind they are."""
@@ -279,33 +324,59 @@ class GroupAccumulator:
             mine.save(path)
             self._files[label] = _File(path, mine.nbytes, mine.held)
             del self._held[label]
-            self._bytes -= mine.nbytes
+            self._bytes -= _size(mine)
 
     # ------------------------------------------------------------------------------------------------------- merging
 
     def merge(self, *others: GroupAccumulator) -> GroupAccumulator:
-        """Add what others have seen, label by label; they stay as they are. Returns itself."""
+        """Add what others have seen, label by label; they stay as they are.
+
+        All of them are checked before any is added, save for labels in files that cannot be read. Merged with itself,
+        every item counts twice, as for `Accumulator.merge`.
+
+        Returns
+        -------
+        GroupAccumulator
+            Itself.
+
+        Raises
+        ------
+        MismatchError
+            As for `Accumulator.merge`.
+        TooLargeError
+            Where the labels of all do not fit into the memory of this one, and it has no folder to spill to.
+        InputError
+            Where the items or weights of all would be beyond the range of numbers.
+        SavedStateError
+            Where a label in a file cannot be read or written.
+        """
         for other in others:
             if not isinstance(other, GroupAccumulator):
-                raise MismatchError(f"groups were merged with {brief(other)}; expected a GroupAccumulator.")
-        self._empty._check_mates([other._empty for other in others])
+                hint = "" if isinstance(other, Accumulator) else several_hint(other)
+                raise MismatchError(
+                    f"groups were merged with {brief(other)}; expected a GroupAccumulator.{hint}"
+                )
+        self._empty._check_mates(
+            [other._empty for other in others], [one._total[0] for one in (self, *others)]
+        )
         total = (
             self._total[0] + sum(other._total[0] for other in others),
             self._total[1] + sum(other._total[1] for other in others),
         )
         check_growth(*total)
         labels = list(dict.fromkeys(label for other in others for label in other.labels))
-        if self._folder is None:
-            self._check_merge(labels, others)
+        self._check_merge(labels, others)
         updates = sum(other.updates for other in others)
         self._empty.width = next((one._empty.width for one in (self, *others) if one._empty.width), None)
+        # In the state in which it has been used, which the next one is compared with.
+        self._empty.kernel = next((one.kernel for one in (self, *others) if one._total[0]), self.kernel)
         self._total = total
         for label in labels:
             theirs = [other._peek(label) for other in others if label in other]
             mine = self._open(label)
-            before = mine.nbytes
+            before = _size(mine)
             mine.merge(*theirs)
-            self._bytes += mine.nbytes - before
+            self._bytes += _size(mine) - before
             self._make_room()
         self.updates += updates
         return self
@@ -313,6 +384,10 @@ class GroupAccumulator:
     def _check_merge(self, labels: list[Hashable], others: Sequence[GroupAccumulator]) -> None:
         """Refuse a merge that would not fit, before any of it is done."""
         width = next((one._empty.width for one in (self, *others) if one._empty.width), 1)
+        if labels:
+            self._check_one(width, "sum")
+        if self._folder is not None:
+            return
         growth = sum(
             self._growth(label, [other._takes(label) for other in others if label in other], width)
             for label in labels
@@ -339,18 +414,25 @@ class GroupAccumulator:
         return {**self.__dict__, "_folder": None, "_spill": None}
 
     def __add__(self, other: Any) -> GroupAccumulator:
+        if is_zero(other):
+            return self.copy()
         return self.copy().merge(other) if isinstance(other, GroupAccumulator) else NotImplemented
 
     def __iadd__(self, other: Any) -> GroupAccumulator:
+        if is_zero(other):
+            return self
         return self.merge(other) if isinstance(other, GroupAccumulator) else NotImplemented
 
     def __radd__(self, other: Any) -> GroupAccumulator:
-        return self.copy() if isinstance(other, int) and other == 0 else NotImplemented
+        return self.copy() if is_zero(other) else NotImplemented
 
     # ------------------------------------------------------------------------------------------------------- scoring
 
     def score(self, q: Any = 1) -> GroupScores:
-        """The scores of all labels so far, as `vendimeter.score_groups` gives them."""
+        """The scores of all labels so far, as `vendimeter.score_groups` gives them.
+
+        A label whose weights are all 0 has the score NaN, as there.
+        """
         orders, several = parse_orders(q)
         if not self._order:
             raise EmptyError("no item was added, so there are no groups; update it first.")
@@ -380,7 +462,10 @@ class GroupAccumulator:
     # -------------------------------------------------------------------------------------------- to and from disk
 
     def save(self, path: Any) -> None:
-        """Write everything into one file, as `Accumulator.save` does; labels are texts, numbers or tuples of them."""
+        """Write everything into one file, as `Accumulator.save` does; labels are texts, numbers or tuples of them.
+
+        No suffix is added to the name, and no folder is created.
+        """
         headers: list[dict[str, Any]] = []
         for label in self.labels:
             if _unplain(_plain(label)) != label:
@@ -414,9 +499,16 @@ class GroupAccumulator:
             As for `Accumulator.load`.
         memory, spill
             As for a new one; `memory` is what it was, by default.
+
+        Raises
+        ------
+        SavedStateError, MismatchError, InputError
+            As for `Accumulator.load`.
+        TooLargeError
+            Where the labels do not fit into `memory`, and there is no `spill`.
         """
         with _saved.opened(path, "group accumulator") as archive:
-            empty = Accumulator._read(archive, kernel)
+            empty = Accumulator._read(archive, kernel, "GroupAccumulator")
             found = cls(
                 empty.kernel,
                 precision=empty.precision,
@@ -438,7 +530,7 @@ class GroupAccumulator:
                     raise archive.damaged(f"the label {brief(label)} has other features than the rest")
                 found._order[label] = g
                 found._held[label] = mine
-                found._bytes += mine.nbytes
+                found._bytes += _size(mine)
                 found._total = found._total[0] + mine.n, found._total[1] + mine.mass
                 check_growth(*found._total)
                 found._make_room()
@@ -448,6 +540,16 @@ class GroupAccumulator:
                         "Pass a larger memory=, or spill= with a folder for what does not fit."
                     )
         return found
+
+
+def _overhead(held: str = "nothing") -> int:
+    """Bytes of a label that holds this, beyond its numbers."""
+    return SPARSE_LABEL_BYTES if held == "sparse" else LABEL_BYTES
+
+
+def _size(mine: Accumulator) -> int:
+    """Bytes of a label in memory."""
+    return mine.nbytes + _overhead(mine.held)
 
 
 def _check_sizes(by: Any, mass: Mass | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
@@ -499,12 +601,19 @@ def _add_large(found: Columns, g: int, mine: Accumulator) -> None:
 def _own_folder(owner: GroupAccumulator, spill: Any) -> Path:
     """A folder of the owner's, inside the given one, that goes with it."""
     try:
-        Path(spill).mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="vendimeter-", dir=spill))
-    except (OSError, TypeError) as error:
+        if spill == "":  # which a Path takes for the folder at hand
+            raise ValueError("it is empty")
+        place = Path(spill)
+        # Only the last folder: a mistyped mount must not become a folder on a disk that has no room.
+        if not place.parent.is_dir():
+            raise ValueError(f"there is no folder {str(place.parent)!r}")
+        place.mkdir(exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="vendimeter-", dir=place))
+    except (OSError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(
-            f"spill={brief(spill)} cannot be used: {why}. Expected a folder that may be written to."
+            f"spill={brief(spill)} cannot be used: {why}. Expected a folder that may be written to, or a new one in a "
+            "folder that exists: check the path, or create the folders above it."
         ) from None
     weakref.finalize(owner, _remove, folder, os.getpid())
     return folder

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import to_list
+from vendimeter._arrays import plain, to_list
 from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.group_means import GroupMeans, means_of
@@ -146,7 +146,7 @@ class GroupScores:
 
     def __getitem__(self, label: Any) -> Any:
         try:
-            place = self._places.get(label)
+            place = self._places.get(plain(label))
         except TypeError:  # a list, say
             place = None
         if place is None:

@@ -74,7 +74,9 @@ def parse_order(q: Any) -> float:
 
 def parse_orders(q: Any) -> tuple[list[float], bool]:
     """The orders asked for, and whether several were asked for (a list, tuple or array)."""
-    several = isinstance(q, list | tuple | range) or (isinstance(q, np.ndarray) and q.ndim == 1)
+    if getattr(q, "ndim", 0) == 1 and hasattr(q, "tolist"):  # an array of any library
+        q = q.tolist()
+    several = isinstance(q, list | tuple | range)
     orders = [parse_order(one) for one in q] if several else [parse_order(q)]
     if not orders:
         raise InputError("q is an empty list; expected at least one order, such as q=[0, 1, 2, 'inf'].")

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.errors import (
-    MismatchError,
-)
+from vendimeter.errors import InputError, MismatchError
 from vendimeter.kernels import (
     Cosine,
     Embed,
@@ -25,7 +24,7 @@ from vendimeter.kernels import (
     ProbabilityProduct,
     RandomFeatures,
 )
-from vendimeter.kernels.description import describe, fingerprint, rebuild, same
+from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 6)) + 0.3
@@ -187,3 +186,61 @@ def test_fingerprints_do_not_depend_on_the_type_of_a_number() -> None:
     other = hashing().set_params(ngram_range=(1, 2))
     assert fingerprint(Embed(hashing().transform)) != fingerprint(Embed(other.transform))
     assert fingerprint(Embed(Scaled(1.0))) == fingerprint(Embed(Scaled(1.0)))  # no address in it
+
+
+@pytest.mark.parametrize("kernel", PLAIN, ids=repr)
+def test_what_is_shown_can_be_written(kernel: Any) -> None:
+    text = shown(describe(kernel))
+    assert eval(text, vars(vm.kernels)) == kernel
+    assert shown(json.loads(json.dumps(describe(kernel)))) == text
+
+
+def test_what_is_shown_of_functions() -> None:
+    assert shown(describe(Embed(negated))).endswith("test_description.negated)")
+    assert shown(describe(Embed(hashing().transform))) == (
+        "Embed(sklearn.feature_extraction.text.HashingVectorizer.transform of HashingVectorizer(n_features=32))"
+    )
+    some = Embed(functools.partial(max, 1, key=np.ones(3)), Polynomial(2, offset=0.5), batch_size=3)
+    inner = r"partial\(builtins.max, 1, key=<array <f8 \(3,\) \w{8}…>\)"
+    assert re.fullmatch(
+        rf"Embed\({inner}, Polynomial\(2, offset=0.5\), batch_size=3\)", shown(describe(some))
+    )
+    several = 0.5 * On("t", Embed(negated)) + 0.5 * On("u", Embed(double_columns, Polynomial(2)))
+    assert shown(describe(several), yours=True) == (
+        "0.5*On('t', Embed(your_encoder)) + 0.5*On('u', Embed(your_encoder, Polynomial(2)))"
+    )
+    with pytest.raises(
+        InputError, match=r"own functions \(.*negated, .*double_columns\).*pass them, X.load\(path, "
+    ):
+        rebuild(describe(several), "X.load")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, 3, [], {}, {"kernel": ["a"], "parameters": {}}, {"kernel": "sum", "parameters": {"factors": 3}},
+     {"kernel": "x\n\x1b", "parameters": {"a": {"b": 1}}}, {"kernel": "embed", "parameters": {"encoder": {"with": 1}}},
+     {"kernel": "own", "parameters": {"a": "b" * 1000, "c": [[1, None], {"array": 3}, {"value": "v"}]}}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_shown_of_anything(odd: Any) -> None:
+    assert shown(odd).isprintable()
+    assert len(shown(odd)) <= 240
+    with pytest.raises(InputError, match=r"does not describe a kernel.*kernel=your_kernel"):
+        rebuild(odd)
+
+
+def test_estimators_are_the_same_for_what_they_are_and_have_learnt():
+    """Two workers have used their own copies, which remember things that differ from process to process."""
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    used, fresh = text.HashingVectorizer(n_features=64), text.HashingVectorizer(n_features=64)
+    used.transform(["a b"])
+    used._stop_words_id = 1
+    assert same(Embed(used.transform), Embed(fresh.transform))
+    assert not same(Embed(used.transform), Embed(text.HashingVectorizer(n_features=32).transform))
+    one, other = (
+        text.TfidfVectorizer().fit(["a cat", "a dog"]),
+        text.TfidfVectorizer().fit(["a cat", "the cat"]),
+    )
+    assert not same(Embed(one.transform), Embed(other.transform))
+    again = text.TfidfVectorizer().fit(["a cat", "a dog"])
+    assert same(Embed(one.transform), Embed(again.transform))

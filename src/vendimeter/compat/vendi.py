@@ -345,6 +345,8 @@ def _items(samples: Any) -> np.ndarray | Sequence[Any]:
     """The items one by one, as the original hands them to the function: a tensor stays a tensor, a text is letters."""
     if is_foreign(samples):
         return [samples[i, ...] for i in range(samples.shape[0])]
+    if not hasattr(samples, "__len__"):
+        raise InputError(f"samples is {brief(samples)}; expected a collection of items, such as a list.")
     return samples if isinstance(samples, np.ndarray) else [samples[i] for i in range(len(samples))]
 
 

@@ -57,7 +57,14 @@ def check_tensor(value: Any, name: str) -> None:
     if value.dtype not in DTYPES or value.layout != torch.strided or value.is_nested:
         raise InputError(
             f"{name} is a tensor of {value.dtype} with layout {value.layout}; expected a dense one of float64, "
-            f"float32, float16 or bfloat16. Convert it, for example with {name}.to_dense() or {name}.float()."
+            f"float32, float16 or bfloat16. "
+            + (
+                f"Split it into {name}.real and {name}.imag."
+                if value.dtype.is_complex
+                else f"Convert it with {name}.float()."
+                if value.layout == torch.strided and not value.is_nested
+                else f"Convert it with {name}.to_dense()."
+            )
         )
 
 
@@ -90,7 +97,8 @@ def check_weights(weights: torch.Tensor, X: torch.Tensor) -> None:
     if not fits:
         raise InputError(
             f"weights has shape {shape_of(weights.shape)} and X has shape {shape_of(X.shape)}; expected one weight an "
-            f"item, {shape_of(X.shape[-2:-1])} for all sets alike or {shape_of(X.shape[:-1])}."
+            f"item, {shape_of(X.shape[-2:-1])}"
+            + (f" for all sets alike or {shape_of(X.shape[:-1])}." if X.ndim > 2 else ".")
         )
     if weights.device != X.device:
         raise InputError(f"weights is on {weights.device} and X on {X.device}; move both to one device.")

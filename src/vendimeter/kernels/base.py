@@ -15,7 +15,7 @@ from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import combine, multiply, multiply_features
 from vendimeter.similarity import Features, Similarity
 
-__all__ = ["Kernel", "Product", "Sum"]
+__all__ = ["Kernel", "Product", "Sum", "named"]
 
 
 class Kernel(ABC):
@@ -63,6 +63,11 @@ class Kernel(ABC):
     def approximate(self) -> bool:
         """Whether it only stands in for another kernel, so that no bound holds for the score."""
         return any(part.approximate for part in self.parts)
+
+    @property
+    def caveat(self) -> str | None:
+        """What to know about a score with this kernel, where it is only approximate."""
+        return next((part.caveat for part in self.parts if part.caveat is not None), None)
 
     @property
     def needs_all(self) -> str | None:
@@ -194,6 +199,13 @@ class Product(Kernel):
         whole = multiply(parts)
         whole.kernel = Product(tuple(part.kernel for part in parts))
         return whole
+
+
+def named(name: str) -> Kernel:
+    """The kernel of this name, for kernels that hold others: all of them are known only when all are loaded."""
+    from vendimeter.kernels import as_kernel
+
+    return as_kernel(name)
 
 
 def _terms(kernel: Kernel) -> tuple[tuple[float, Kernel], ...]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from vendimeter import _tables
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
-from vendimeter.kernels.base import Kernel
+from vendimeter.kernels.base import Kernel, named
 from vendimeter.similarity import Features, Similarity
 
 __all__ = ["On"]
@@ -35,6 +35,8 @@ class On(Kernel):
     name: ClassVar[str] = "on"
 
     def __post_init__(self) -> None:
+        if isinstance(self.kernel, str):
+            object.__setattr__(self, "kernel", named(self.kernel))
         if not isinstance(self.kernel, Kernel):
             raise InputError(
                 f"On({brief(self.column)}, …) got {brief(self.kernel)}; expected a kernel such as Match()."

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import is_foreign, to_host
-from vendimeter._messages import brief
+from vendimeter._messages import brief, printable
 from vendimeter.errors import InputError
 from vendimeter.kernels import by_name
 from vendimeter.kernels.base import Kernel, Product, Sum
@@ -26,9 +26,10 @@ from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed, FromFunction
 from vendimeter.kernels.random_features import RandomFeatures
 
-__all__ = ["describe", "fingerprint", "rebuild", "same"]
+__all__ = ["describe", "fingerprint", "rebuild", "same", "shown"]
 
 DEEPEST = 100  # levels of objects inside objects that are compared
+LONGEST = 240  # characters of a kernel in a message
 
 
 def describe(kernel: Kernel) -> dict[str, Any]:
@@ -167,6 +168,11 @@ def _inside(value: Any) -> list[Any] | None:
         return [names, defaults, [_content(cell) for cell in value.__closure__ or ()], _code(value.__code__)]
     if isinstance(value, types.MethodType):
         return [value.__func__, value.__self__]
+    if _is_estimator(
+        value
+    ):  # what it is and what it has learnt; what else it holds may differ from run to run
+        learnt = {name: part for name, part in vars(value).items() if _is_learnt(name) or _is_estimator(part)}
+        return [value.get_params(deep=False), learnt]
     try:
         # What pickle would write: the class, what it is made with, its state, its items.
         reduced = value.__reduce_ex__(2)
@@ -175,6 +181,15 @@ def _inside(value: Any) -> list[Any] | None:
     if isinstance(reduced, str):
         return [getattr(value, "__module__", None), reduced]
     return [list(part) if i > 2 and part is not None else part for i, part in enumerate(reduced)]
+
+
+def _is_estimator(value: Any) -> bool:
+    return type(value).__module__.startswith("sklearn.") and hasattr(value, "get_params")
+
+
+def _is_learnt(name: str) -> bool:
+    """scikit-learn's convention for what was fitted."""
+    return name.endswith("_") and not name.startswith("_")
 
 
 def _pairs(items: dict[Any, Any]) -> list[Any]:
@@ -197,8 +212,12 @@ def _code(code: types.CodeType) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------- and back again
 
 
-def rebuild(description: Any) -> Kernel:
-    """The kernel of a description; an error where it holds a function or an unknown name.
+def _known() -> dict[str, type[Kernel]]:
+    return by_name() | {kind.name: kind for kind in (Sum, Product, On, Embed, FromFunction, RandomFeatures)}
+
+
+def rebuild(description: Any, load: str = "load") -> Kernel:
+    """The kernel of a description; an error where it holds a function or an unknown name, with the call to `load` it.
 
     Examples
     --------
@@ -206,18 +225,118 @@ def rebuild(description: Any) -> Kernel:
     >>> rebuild(describe(RBF(2.0)))
     RBF(sigma=2.0)
     """
-    known = by_name() | {kind.name: kind for kind in (Sum, Product, On, Embed, FromFunction, RandomFeatures)}
+    functions = _functions(description)
+    if functions:
+        several, them = ("functions", "them") if len(functions) > 1 else ("function", "it")
+        names = printable(", ".join(functions), LONGEST)
+        raise InputError(
+            f"the kernel holds your own {several} ({names}), which no file can hold: "
+            f"pass {them}, {load}(path, kernel={shown(description, yours=True)})."
+        )
     try:
-        kind, parameters = known[description["kernel"]], description["parameters"]
-        return kind(**{name: _value(value) for name, value in parameters.items()})
+        return _made(description, _known())
     except (KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{brief(description)} does not describe a kernel that can be made from its parameters alone; pass the "
-            "kernel itself, with kernel=…"
+            f"{shown(description)} does not describe a kernel that can be made from its parameters alone; expected one "
+            f"of Vendimeter's. Pass the kernel itself, {load}(path, kernel=your_kernel)."
         ) from None
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, dict):
-        return rebuild(value)
-    return tuple(_value(part) for part in value) if isinstance(value, list) else value
+def _made(description: Any, known: dict[str, type[Kernel]]) -> Kernel:
+    def value(part: Any) -> Any:
+        if isinstance(part, dict):
+            return _made(part, known)
+        return tuple(map(value, part)) if isinstance(part, list) else part
+
+    kind, parameters = known[description["kernel"]], description["parameters"]
+    return kind(**{name: value(part) for name, part in parameters.items()})
+
+
+def _functions(description: Any) -> list[str]:
+    """The names of the functions in a description, each once."""
+    if isinstance(description, dict):
+        if isinstance(description.get("function"), str):
+            return [description["function"]]
+        description = list(description.values())
+    if not isinstance(description, list):
+        return []
+    return list(dict.fromkeys(name for part in description for name in _functions(part)))
+
+
+# ------------------------------------------------------------------------------------------------------- for messages
+
+
+def shown(description: Any, *, yours: bool = False) -> str:
+    """The kernel of a description as one would write it, on one line; with `yours`, with a place for each function.
+
+    A description may come from a file, so that anything may be in it.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import Cosine, Embed, On, Polynomial
+    >>> shown(describe(0.5 * On("a", Cosine()) + 0.5 * Embed(len, Polynomial(2))))
+    "0.5*On('a', Cosine()) + 0.5*Embed(builtins.len, Polynomial(2))"
+    >>> shown(describe(Embed(len)), yours=True)
+    'Embed(your_encoder)'
+    """
+    try:
+        text = _kernel_text(description, yours)
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        return brief(description)
+    return printable(text, LONGEST)
+
+
+def _kernel_text(description: Any, yours: bool) -> str:
+    name, parameters = description["kernel"], description["parameters"]
+    kind = _known().get(name)
+    if kind is Sum:
+        return " + ".join(f"{weight:g}*{_bracketed(part, yours)}" for weight, part in parameters["terms"])
+    if kind is Product:
+        return "*".join(_bracketed(part, yours) for part in parameters["factors"])
+    usual = {}
+    if kind is not None:
+        for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+            made = field.default_factory is not dataclasses.MISSING
+            usual[field.name] = _plain(field.default_factory() if made else field.default)  # type: ignore[misc]
+    words, named = [], kind is None
+    for key, value in parameters.items():
+        if key in usual and usual[key] == value:
+            named = True  # what comes after one that is left out needs its name
+            continue
+        place = "your_encoder" if key == "encoder" else "your_function"
+        own = yours and isinstance(value, dict) and "function" in value
+        text = place if own else _value_text(value, yours)
+        named = named or (bool(words) and not isinstance(value, dict))  # a second number says little without
+        words.append(f"{key}={text}" if named else text)
+    return f"{name if kind is None else kind.__name__}({', '.join(words)})"
+
+
+def _bracketed(description: Any, yours: bool) -> str:
+    text = _kernel_text(description, yours)
+    return f"({text})" if description["kernel"] == Sum.name else text
+
+
+def _value_text(value: Any, yours: bool) -> str:
+    if isinstance(value, list):
+        return f"({', '.join(_value_text(part, yours) for part in value)}{',' if len(value) == 1 else ''})"
+    if not isinstance(value, dict):
+        return brief(value)
+    if "kernel" in value:
+        return _kernel_text(value, yours)
+    if "function" in value:
+        text = str(value["function"])
+        if "with" in value:
+            places, names = value["with"]
+            words = [_value_text(part, yours) for part in places]
+            text = (
+                f"partial({', '.join([text, *words, *(f'{k}={_value_text(v, yours)}' for k, v in names)])})"
+            )
+        owner = str(value.get("of", ""))
+        digest = len(owner) == 64 and owner.isalnum()  # of a text that is longer than the file should hold
+        return text + (
+            f" of an object that prints as {owner[:8]}…" if digest else f" of {owner}" if owner else ""
+        )
+    if "array" in value:
+        *kind, digest = str(value["array"]).split(" ")
+        return f"<array {' '.join(kind)} {digest[:8]}…>"
+    return str(value.get("value", brief(value)))

@@ -10,12 +10,22 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import as_list, is_sparse, length, take, unwrapped
-from vendimeter._devices import as_like, concat, double, is_foreign, is_real, is_torch, local, numpy_dtype
+from vendimeter._devices import (
+    as_like,
+    concat,
+    double,
+    is_foreign,
+    is_real,
+    is_torch,
+    local,
+    no_gradients,
+    numpy_dtype,
+)
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import whole_number
 from vendimeter.errors import InputError
-from vendimeter.kernels.base import Kernel
+from vendimeter.kernels.base import Kernel, named
 from vendimeter.kernels.vectors import Cosine
 from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 
@@ -219,6 +229,8 @@ class Embed(Kernel):
     def __post_init__(self) -> None:
         if not callable(self.encoder):
             raise InputError(f"Embed got {brief(self.encoder)}; expected a function from samples to vectors.")
+        if isinstance(self.kernel, str):
+            object.__setattr__(self, "kernel", named(self.kernel))
         if not isinstance(self.kernel, Kernel):
             raise InputError(
                 f"Embed got the kernel {brief(self.kernel)}; expected one such as Cosine() or RBF()."
@@ -234,7 +246,8 @@ class Embed(Kernel):
         items = _items(samples, "the encoder")
         count = length(items)
         step = self.batch_size or count
-        parts = [_vectors(self.encoder(take(items, slice(i, i + step)))) for i in range(0, count, step)]
+        with no_gradients():  # a score has none, and a graph over all samples would fill the memory
+            parts = [_vectors(self.encoder(take(items, slice(i, i + step)))) for i in range(0, count, step)]
         widths = {part.shape[1:] for part in parts}
         if len(widths) > 1:
             shapes = ", ".join(sorted(shape_of(width) for width in widths))

@@ -132,11 +132,8 @@ class _Radial(Kernel):
     @property
     def needs_all(self) -> str:
         """Infinitely many features."""
-        called = type(self).__name__
-        scale = f"{self._scale:g}" if self.fitted else "σ" if called == "RBF" else "scale"
-        return (
-            f"its features are infinitely many. Use RandomFeatures({called}({scale})), which stands in for it"
-        )
+        scaled = repr(self) if self.fitted else f"{type(self).__name__}('median').fit(sample)"
+        return f"its features are infinitely many. Put RandomFeatures({scaled}) in its place, which stands in for it"
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Blocks on demand; a median scale is fitted first, on all samples."""

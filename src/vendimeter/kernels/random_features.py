@@ -28,9 +28,12 @@ class RandomFeatures(Kernel):
     """Random Fourier features of the RBF or Laplacian kernel: for data beyond storage, and no bound on the score.
 
     Each frequency gives a pair of features, cos(ω·x) and sin(ω·x), so that every item has similarity 1 with itself.
-    Their inner product is the kernel up to an error of about 1/√features. The score is biased low, because there are
-    at most `features` directions: choose several times more features than the score you expect. Its scores have level
-    "none".
+    Their inner product is the kernel up to an error of about 1/√features.
+
+    The score is biased low, because the noise of each similarity adds up over all of them: with 2,000 points from a
+    normal distribution in 8 dimensions, RBF(2) scores 71.3, and with 256, 1024, 2048 and 8192 random features 43, 61,
+    66 and 69. So double `features` until the score stays; 30 times as many as the score came within 10 % there. Scores
+    have level "none" and no bounds. A sum of them takes 8·features² bytes.
 
     Parameters
     ----------
@@ -86,11 +89,19 @@ class RandomFeatures(Kernel):
         return True
 
     @property
+    def caveat(self) -> str:
+        """Why there are no bounds."""
+        return (
+            f"{self.features} random features stand in for {self.kernel!r}, and the score is biased low: double them "
+            "until it stays"
+        )
+
+    @property
     def needs_all(self) -> str | None:
         """Nothing, once the scale is known."""
         if self.fitted:
             return None
-        return "its scale is the median over all items. Fix it first: RandomFeatures(kernel.fit(sample))"
+        return "its scale is the median over all items. Fix it on a sample first: kernel = kernel.fit(sample)"
 
     def build(self, samples: Any, rng: int) -> Features:
         """Features: cosines and sines of random projections."""
