@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -357,3 +359,30 @@ def test_kernels_inside_others_may_be_named():
     assert vm.score({"x": rows}, vm.kernels.On("x", "cosine")) == vm.score(rows)
     with pytest.raises(InputError, match="cosin"):
         vm.kernels.Embed(len, "cosin")
+
+
+def test_memory_does_not_grow_with_the_stream():
+    """A stream of 800 MB goes through less than 300 MiB; benchmarks/stream.py has 20 GB."""
+    pytest.importorskip("resource")
+    code = """
+import resource, sys
+import numpy as np
+import vendimeter as vm
+
+def batches(count):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        yield rng.standard_normal((16_384, 512), dtype=np.float32)
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+next(batches(1))
+before = peak()
+score = vm.score_stream(batches(25))
+print(peak() - before, score.n)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    grown, n = map(int, done.stdout.split())
+    assert n == 25 * 16_384
+    assert grown < 300 << 20

@@ -35,6 +35,7 @@ __all__ = [
     "local",
     "move",
     "namespace",
+    "no_gradients",
     "numpy_dtype",
     "raising",
     "row_norms",
@@ -42,7 +43,7 @@ __all__ = [
     "to_host",
     "transposed",
     "wide_mode",
-]  # fmt: skip
+]
 
 DEVICE_BYTES = 512 << 20  # of float64 rows that are worked on at a time: a GPU wants large blocks
 SHARE_HOST = True  # read arrays in main memory as NumPy's; the tests switch it off: all by the library itself
@@ -101,13 +102,9 @@ def local(value: Any) -> Any:
 def _local_torch(value: Any) -> Any:
     torch = sys.modules["torch"]
     if value.layout != torch.strided or value.is_nested or value.is_quantized:
-        kind = (
-            "nested"
-            if value.is_nested
-            else "quantized"
-            if value.is_quantized
-            else f"of layout {value.layout}"
-        )
+        kind = f"of layout {value.layout}"
+        if value.is_nested or value.is_quantized:
+            kind = "nested" if value.is_nested else "quantized"
         raise InputError(
             f"the tensor is {kind}, which is not supported; expected a dense one of plain numbers: pass "
             "samples.to_dense(), samples.dequantize(), or a SciPy sparse array."

@@ -31,7 +31,7 @@ from vendimeter.solvers.gram import PROBES, GramSum
 from vendimeter.solvers.plan import Plan
 from vendimeter.spectrum import parse_orders
 
-__all__ = ["Accumulator", "joined"]
+__all__ = ["Accumulator"]
 
 WIDEST = 16_384  # columns of features, at most: the sum takes 2 GiB there
 LARGEST = 1e305  # sum of weights, at most: there is room for some arithmetic with it
