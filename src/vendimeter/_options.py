@@ -35,11 +35,11 @@ def whole_number(value: Any, name: str) -> int:
     return int(number)
 
 
-def check_rng(rng: Any) -> int:
+def check_rng(rng: Any, name: str = "rng") -> int:
     """A seed: a whole number from 0 up."""
     number = as_number(rng)
     if not (0 <= number < math.inf and number == int(number)):
-        raise InputError(f"rng={brief(rng)}; expected a seed, a whole number from 0 up.")
+        raise InputError(f"{name}={brief(rng)}; expected a seed, a whole number from 0 up.")
     return int(rng)
 
 

@@ -206,7 +206,9 @@ class Embed(Kernel):
     Parameters
     ----------
     encoder : callable
-        A list (or array) of samples → one vector a sample, as an array.
+        A list (or array) of samples, as they were passed → one vector a sample, as an array of any library or a list
+        of vectors. PyTorch computes no gradients meanwhile; a module is called in the mode it is in, so call its
+        ``eval()`` first where that matters.
     kernel : Kernel
         What compares the vectors; cosine by default.
     batch_size : int, optional

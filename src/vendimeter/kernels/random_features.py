@@ -76,7 +76,7 @@ class RandomFeatures(Kernel):
         if count % 2:
             raise InputError(f"features={count}; expected an even number: they come in pairs.")
         object.__setattr__(self, "features", count)
-        object.__setattr__(self, "seed", check_rng(self.seed))
+        object.__setattr__(self, "seed", check_rng(self.seed, "seed"))
 
     @property
     def fitted(self) -> bool:
