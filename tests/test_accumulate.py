@@ -15,6 +15,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
+from accumulators import X, filled, hashing, state
 from conftest import Library
 from vendimeter import _devices
 from vendimeter.accumulate import HELD, WIDEST
@@ -44,7 +45,6 @@ from vendimeter.kernels import (
 
 ORDERS = [0, 0.5, 1, 2, 3, "inf"]
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((90, 6)) + 0.3
 P = RNG.dirichlet(np.ones(5), size=90)
 W = RNG.random(90) + 0.1
 TEXTS = [f"{a} {b} {c}" for a in ("red", "blue", "green") for b in ("cat", "dog") for c in "uvwxyz"]
@@ -68,24 +68,7 @@ def agrees(found: vm.Profile, expected: vm.Profile) -> None:
             assert score.bounds[0] <= found[q].bounds[1]
 
 
-def filled(rows: Any = X, kernel: Any = "cosine", batch: int = 20, **options: Any) -> vm.Accumulator:
-    total = vm.Accumulator(kernel, **options)
-    for i in range(0, len(rows), batch):
-        total.update(rows[i : i + batch])
-    return total
-
-
-def state(total: vm.Accumulator) -> tuple[Any, ...]:
-    """Everything that is in it, to the last bit."""
-    arrays = [(name, array.dtype.str, array.shape, array.tobytes()) for name, array in total._arrays()]
-    return total._header(), arrays
-
-
 # ----------------------------------------------------------------------------------------------------------- kernels
-
-
-def hashing() -> Any:
-    return pytest.importorskip("sklearn.feature_extraction.text").HashingVectorizer(n_features=32)
 
 
 def part_of(samples: Any, start: int, stop: int) -> Any:

@@ -22,6 +22,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
+from accumulators import X, filled, hashing, state
 from vendimeter.errors import (
     InputError,
     MismatchError,
@@ -38,7 +39,6 @@ from vendimeter.kernels import (
 
 ORDERS = [0, 0.5, 1, 2, 3, "inf"]
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((90, 6)) + 0.3
 W = RNG.random(90) + 0.1
 TEXTS = [f"{a} {b} {c}" for a in ("red", "blue", "green") for b in ("cat", "dog") for c in "uvwxyz"]
 
@@ -49,10 +49,6 @@ def double_columns(rows: Any) -> np.ndarray:
 
 def negated(rows: Any) -> np.ndarray:
     return -np.asarray(rows)
-
-
-def hashing() -> Any:
-    return pytest.importorskip("sklearn.feature_extraction.text").HashingVectorizer(n_features=32)
 
 
 class Scaled:
@@ -66,19 +62,6 @@ class Scaled:
 
     def encode(self, rows: Any) -> Any:
         return self(rows)
-
-
-def filled(rows: Any = X, kernel: Any = "cosine", batch: int = 20, **options: Any) -> vm.Accumulator:
-    total = vm.Accumulator(kernel, **options)
-    for i in range(0, len(rows), batch):
-        total.update(rows[i : i + batch])
-    return total
-
-
-def state(total: vm.Accumulator) -> tuple[Any, ...]:
-    """Everything that is in it, to the last bit."""
-    arrays = [(name, array.dtype.str, array.shape, array.tobytes()) for name, array in total._arrays()]
-    return total._header(), arrays
 
 
 # --------------------------------------------------------------------------------------------------------- files

@@ -233,8 +233,8 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
         return _sparse_rows(items, kernel, dense)
     if is_text(items):
         raise _strings(kernel)
-    plain = is_foreign(items) or (isinstance(items, np.ndarray) and items.dtype != object)
-    rows = items if plain else _stack(items, kernel)
+    ready = is_foreign(items) or (isinstance(items, np.ndarray) and items.dtype != object)
+    rows = items if ready else _stack(items, kernel)
     if not is_real(rows):
         split = (
             " Split complex numbers into real and imaginary columns." if "complex" in str(rows.dtype) else ""

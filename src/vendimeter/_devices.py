@@ -151,10 +151,8 @@ def wide_mode(precision: str, *given: Any) -> Iterator[None]:
     if precision != "float64" or jax is None or jax.config.jax_enable_x64 or not any(map(_holds_jax, given)):
         yield
         return
-    switch = (
-        jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
-    )  # as older ones have it
-    with switch(True):
+    older = not hasattr(jax, "enable_x64")
+    with jax.experimental.enable_x64(True) if older else jax.enable_x64(True):
         yield
 
 
@@ -201,9 +199,8 @@ def numpy_dtype(array: Any) -> np.dtype:
             dtype = np.dtype(str(dtype).rpartition(".")[2])
         except TypeError:
             return np.dtype(np.float16)
-    return (
-        dtype if dtype.kind != "V" else np.dtype(np.float16)
-    )  # bfloat16, where a library has taught it to NumPy
+    taught = dtype.kind == "V"  # bfloat16, where a library has taught it to NumPy
+    return np.dtype(np.float16) if taught else dtype
 
 
 def to_host(array: Any) -> np.ndarray:

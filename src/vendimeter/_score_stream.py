@@ -56,7 +56,7 @@ def score_stream(
     """
     total = Accumulator(kernel, precision=precision, rng=rng)
     for place, batch in pieces(source):
-        with in_place(place):
+        with in_place(place, batch):
             total.update(batch)
     if not total.updates:
         raise EmptyError(
@@ -133,16 +133,19 @@ def _samples(batch: Any, i: int, loader: bool) -> Any:
 
 
 @contextmanager
-def in_place(place: str) -> Iterator[None]:
+def in_place(place: str, batch: Any) -> Iterator[None]:
     """Put the place of a batch in front of an error about it."""
     try:
         yield
     except InputError as error:
         if not place:
             raise
-        hint = ""
-        if "shape (" in str(error) and ",);" in str(error):
-            hint = " If the batches are single rows, pass the array itself, or several rows at a time."
+        single = _is_array(batch) and len(batch.shape) == 1
+        hint = (
+            " If the batches are single rows, pass the array itself, or several rows at a time."
+            if single
+            else ""
+        )
         raise type(error)(f"{place}: {error}{hint}") from None
 
 

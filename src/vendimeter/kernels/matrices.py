@@ -21,7 +21,7 @@ from vendimeter._devices import (
     namespace,
     numpy_dtype,
     to_host,
-)  # fmt: skip
+)
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, digits, shape_of
 from vendimeter.errors import EmptyError, InputError

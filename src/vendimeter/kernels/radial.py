@@ -22,7 +22,7 @@ from vendimeter._devices import (
     select,
     to_host,
     transposed,
-)  # fmt: skip
+)
 from vendimeter._messages import brief
 from vendimeter._options import as_number
 from vendimeter.errors import InputError

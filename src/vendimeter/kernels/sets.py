@@ -18,7 +18,7 @@ from vendimeter._arrays import (
     is_sparse,
     plain,
     to_list,
-)  # fmt: skip
+)
 from vendimeter._devices import (
     DEVICE_BYTES,
     double,
@@ -28,7 +28,7 @@ from vendimeter._devices import (
     select,
     to_host,
     transposed,
-)  # fmt: skip
+)
 from vendimeter._messages import brief
 from vendimeter._tables import columns, has_columns
 from vendimeter.errors import EmptyError, InputError
@@ -263,8 +263,8 @@ class Match(Kernel):
         """Sparse features: an indicator of the value, or of the value of each attribute."""
         if is_foreign(samples):  # values are told apart by hashing, which only the host can do
             samples = to_host(local(samples))
-        plain = type(samples) is np.ndarray and samples.ndim == 1 and samples.dtype.kind in "biuUS"
-        if plain and len(samples) and not self.fraction:
+        simple = type(samples) is np.ndarray and samples.ndim == 1 and samples.dtype.kind in "biuUS"
+        if simple and len(samples) and not self.fraction:
             return _coded(np.unique(samples, return_inverse=True)[1])
         if has_columns(samples):
             items: Sequence[Any] = list(zip(*columns(samples).values(), strict=True))

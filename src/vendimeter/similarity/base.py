@@ -73,7 +73,7 @@ class Similarity(ABC):
     def dense(self, index: np.ndarray | None = None) -> Any:
         """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
         places = np.arange(self.n) if index is None else index
-        if self.like is not None:  # in strips of rows, because not all libraries can write into an array
+        if self.like is not None:
             return self._on_device(places)
         matrix = np.empty((len(places), len(places)))
         parts = parts_of(len(places), self._step)
