@@ -22,7 +22,7 @@ from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution, solve
 from vendimeter.solvers.plan import Plan, choose
-from vendimeter.spectrum import Spectrum, parse_orders
+from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["profile", "score"]
 
@@ -270,7 +270,7 @@ def run(
 
 def unclaimed(solution: Solution) -> Solution:
     """The solution for a kernel that only stands in for another: its score has no bounds."""
-    return replace(solution, spectrum=replace(solution.spectrum, level="none"))
+    return replace(solution, spectrum=replace(solution.spectrum, level="none"))  # type: ignore[type-var]
 
 
 def _widest(solution: Solution, orders: list[float]) -> float:
@@ -296,7 +296,7 @@ def to_score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, k
     }
     if kernel is not None and kernel.caveat is not None:
         notes["caveat"] = kernel.caveat
-    if q < 1 and isinstance(solution.spectrum, Spectrum):
+    if q < 1 and isinstance(solution.spectrum, Eigenvalues):
         notes["rank_threshold"] = solution.spectrum.rank_threshold
     return Score(
         answer.value,

@@ -24,7 +24,7 @@ from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, Batch, batches, matrix_batches
 from vendimeter.solvers.exact import clean, projected
 from vendimeter.solvers.plan import METHODS, PRECISIONS
-from vendimeter.spectrum import Level, Spectrum, parse_orders
+from vendimeter.spectrum import Eigenvalues, Level, parse_orders
 
 __all__ = ["score_groups"]
 
@@ -319,7 +319,7 @@ def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, r
             rng=request.rng,
         )
     spectrum = solution.spectrum
-    assert isinstance(spectrum, Spectrum)
+    assert isinstance(spectrum, Eigenvalues)
     removed = solution.notes.get("removed_mass")
     mass = None if removed is None else np.array([removed])
     found.add(

@@ -36,7 +36,7 @@ from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateE
 from vendimeter.groups import Columns, GroupScores
 from vendimeter.similarity import Features
 from vendimeter.solvers.batched import SMALL
-from vendimeter.spectrum import Spectrum, parse_orders
+from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["GroupAccumulator"]
 
@@ -593,7 +593,7 @@ def _add_large(found: Columns, g: int, mine: Accumulator) -> None:
     """A group that is solved by itself."""
     solution = mine._solution()
     spectrum = solution.spectrum
-    assert isinstance(spectrum, Spectrum)
+    assert isinstance(spectrum, Eigenvalues)
     found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), level=spectrum.level)
     found.confidence[g], found.method[g] = spectrum.confidence, solution.method
 

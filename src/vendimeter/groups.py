@@ -14,7 +14,7 @@ from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
-from vendimeter.spectrum import Level, Spectrum, bracket, hill
+from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
 
 __all__ = ["Columns", "GroupScores"]
 
@@ -170,7 +170,7 @@ class GroupScores:
             scores = [Score.empty(q) for q in self._orders]
         else:
             batch, place = self._spectra[i]
-            spectrum = Spectrum(
+            spectrum = Eigenvalues(
                 columns.spectra[batch][1][place],
                 float(columns.error[i]),
                 columns.level[i],

@@ -12,7 +12,7 @@ import numpy as np
 
 from vendimeter._messages import unknown
 from vendimeter._optional import require
-from vendimeter.spectrum import Level, MomentSpectrum, Spectrum, parse_order
+from vendimeter.spectrum import Level, Spectrum, parse_order
 
 __all__ = ["Profile", "Score", "data_frame", "html_table", "order_name"]
 
@@ -67,7 +67,7 @@ class Score(float):
     method : str
         The solver that was used: "gram" (the d×d matrix of features), "eigh" (the n×n matrix), "components" (connected
         components of a sparse matrix), "trace" or "largest" (no eigensolve, for one order), "batched" (many groups).
-    spectrum : Spectrum or MomentSpectrum or None
+    spectrum : Spectrum or None
         What is known of the eigenvalues.
     diagnostics : mapping
         The kernel with its fitted parameters, why the method was chosen, what was mended, thresholds.
@@ -91,7 +91,7 @@ class Score(float):
     q: float
     n: int
     method: str
-    spectrum: Spectrum | MomentSpectrum | None
+    spectrum: Spectrum | None
     diagnostics: Mapping[str, Any]
 
     def __new__(
@@ -103,7 +103,7 @@ class Score(float):
         q: float,
         n: int,
         method: str,
-        spectrum: Spectrum | MomentSpectrum | None = None,
+        spectrum: Spectrum | None = None,
         diagnostics: Mapping[str, Any] | None = None,
     ) -> Score:
         """Build a score; users get theirs from `vendimeter.score`."""

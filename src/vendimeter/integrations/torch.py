@@ -199,7 +199,7 @@ class _VendiScore(torch.autograd.Function):
         else:
             values, vectors = torch.linalg.eigvalsh(rho), None
         # How far the eigenvalues are off: what the eigensolver may do, and what rounding of the entries did, which
-        # shows in negative ones. It is the rule of Spectrum.rank_threshold.
+        # shows in negative ones. It is the rule of Eigenvalues.rank_threshold.
         negative = torch.linalg.vector_norm(values.clamp(max=0.0), dim=-1, keepdim=True)
         noise = 2 * (10 * (values.shape[-1] + 4) * UNIT * values[..., -1:] + negative)
         if not cosine:

@@ -17,7 +17,7 @@ from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
 from vendimeter.solvers.gram import Gram, gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, check_size
-from vendimeter.spectrum import UNIT, MomentSpectrum, Spectrum
+from vendimeter.spectrum import UNIT, Eigenvalues, Moment, Spectrum
 
 __all__ = ["Solution", "clean", "of_gram", "projected", "solve", "validated"]
 
@@ -29,7 +29,7 @@ SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
 class Solution:
     """What a solver found, and how."""
 
-    spectrum: Spectrum | MomentSpectrum
+    spectrum: Spectrum
     method: str
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -286,7 +286,7 @@ def _of_dense(
             if tolerance and 2 < q < math.inf:  # |Σ λ^q| over the negative ones ≤ tolerance^(q−2) Σ λ²
                 squares = dense.norm_of(matrix) ** 2
                 extra = 2 * tolerance ** (q - 2) * squares / (q * norm ** (q - 1))
-            spectrum = MomentSpectrum(q, norm, 2 * error + rounding + extra, size, level, confidence)
+            spectrum = Moment(q, norm, 2 * error + rounding + extra, size, level, confidence)
             value, low, high = spectrum.score(q)
             if high - low <= max(
                 SHORTCUT_WIDTH * value, 8 * error * value / norm
@@ -328,7 +328,7 @@ def clean(
     elif mass > 0 and tolerance > 0:
         error += float(np.linalg.norm(negative))
     level = "deterministic" if confidence == 1 else "probabilistic"
-    return Solution(Spectrum(np.maximum(values, 0.0), error, level, confidence), method, notes)
+    return Solution(Eigenvalues(np.maximum(values, 0.0), error, level, confidence), method, notes)
 
 
 def projected(values: np.ndarray, error: np.ndarray | float) -> tuple[np.ndarray, np.ndarray | float]:

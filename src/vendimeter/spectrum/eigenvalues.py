@@ -1,15 +1,8 @@
-"""What is known of the eigenvalues of ρ, and what follows for the score of every order.
+"""All eigenvalues with a bound on their error, and what follows for the score of every order.
 
-ρ is the similarity matrix with trace one, K/n or diag(√p) K diag(√p). Its eigenvalues λ sum to one. The score of
-order q is the Hill number VS_q = (Σ λ^q)^(1/(1−q)): q = 0 is the rank, q = 1 the Vendi Score exp(−Σ λ log λ),
-q = 2 is 1/‖ρ‖_F² and q = ∞ is 1/λ_max. Only this module knows entropy.
-
-How the bounds come about
--------------------------
 Computed eigenvalues λ̂ differ from the true λ. A solver supplies one number, ``error``, with Σ(λ − λ̂)² ≤ error²
-(by Hoffman–Wielandt, any bound on the Frobenius norm of the perturbation will do). Put
-f(x) = (x^q − x)/(1−q), with −x log x at q = 1: it is concave for every q > 0, vanishes at 0 and 1, and
-VS_q = (1 + (1−q) Σf(λ))^(1/(1−q)) rises with T = Σf(λ). So bounds on T are bounds on the score.
+(by Hoffman–Wielandt, any bound on the Frobenius norm of the perturbation will do). With
+the concave f of `entropy`, bounds on T = Σf(λ) are bounds on the score.
 
 Upper. Split the eigenvalues into k big ones and m small ones. For the big ones take the tangent at λ̂ and
 Cauchy–Schwarz; for the small ones take Jensen's inequality at their largest possible mean, but never beyond the
@@ -29,140 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter._options import as_number
-from vendimeter.errors import InputError, UnansweredError
+from vendimeter.errors import UnansweredError
+from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order
+from vendimeter.spectrum.entropy import concave, from_norm, from_sum, hill, norm, slope
 
-__all__ = ["Level", "MomentSpectrum", "Spectrum", "bracket", "hill", "parse_order", "parse_orders"]
-
-Level = Literal["deterministic", "probabilistic", "estimated", "none"]
-"""What may be claimed of the bounds.
-
-- ``"deterministic"``: they contain the exact score, always (up to the stated rounding bound);
-- ``"probabilistic"``: they contain it with the stated confidence, all constants rigorous;
-- ``"estimated"``: a confidence interval whose constants were themselves estimated;
-- ``"none"``: there is no interval.
-"""
-
-UNIT = float(np.finfo(np.float64).eps) / 2  # unit roundoff u of float64
-
-
-class Answer(NamedTuple):
-    """A score of one order with the interval that contains it."""
-
-    value: float
-    low: float
-    high: float
-
-
-def parse_order(q: Any) -> float:
-    """The order q as a float ≥ 0; accepts numbers and the strings "inf" and "infinity"."""
-    order = as_number(q)
-    if isinstance(q, str):
-        try:
-            order = float(q)
-        except ValueError:
-            order = math.nan
-    if math.isnan(order) or order < 0 or (math.isinf(order) and isinstance(q, int)):
-        raise InputError(f"q={brief(q)} is not an order; expected a number from 0 up, or 'inf'.")
-    return order
-
-
-def parse_orders(q: Any) -> tuple[list[float], bool]:
-    """The orders asked for, and whether several were asked for (a list, tuple or array)."""
-    if getattr(q, "ndim", 0) == 1 and hasattr(q, "tolist"):  # an array of any library
-        q = q.tolist()
-    several = isinstance(q, list | tuple | range)
-    orders = [parse_order(one) for one in q] if several else [parse_order(q)]
-    if not orders:
-        raise InputError("q is an empty list; expected at least one order, such as q=[0, 1, 2, 'inf'].")
-    if len(set(orders)) < len(orders):
-        raise InputError(f"q={brief(list(q))} names an order twice; expected each order once.")
-    return orders, several
-
-
-def _f(x: np.ndarray, q: float) -> np.ndarray:
-    """(x^q − x)/(1−q), or −x log x at q = 1, exact at 0 and stable near q = 1."""
-    log = np.log(np.where(x > 0, x, 1.0))
-    if q == 1:
-        return -x * log
-    if abs(q - 1) < 0.5:
-        return x * np.expm1((q - 1) * log) / (1 - q)
-    return np.where(x > 0, np.exp(q * log) - x, 0.0) / (1 - q)
-
-
-def _slope(x: np.ndarray, q: float) -> np.ndarray:
-    """The derivative of `_f`; infinite at 0, where no tangent is taken."""
-    log = np.log(np.where(x > 0, x, 1.0))
-    with np.errstate(over="ignore"):
-        slope = -1 - log if q == 1 else -1 + q * np.expm1((q - 1) * log) / (1 - q)
-    return np.where(x > 0, slope, np.inf)
-
-
-def _from_sum(total: np.ndarray, q: float, most: np.ndarray | float) -> np.ndarray:
-    """The score of order 0 < q < 2 from T = Σf(λ), at most `most`."""
-    if q == 1:
-        return np.minimum(np.exp(np.minimum(total, np.log(most))), most)
-    inner = (1 - q) * total
-    with np.errstate(divide="ignore", over="ignore"):
-        score = np.exp(np.log1p(np.maximum(inner, -1.0)) / (1 - q))
-    return np.minimum(score, most)
-
-
-def _norm(values: np.ndarray, q: float) -> np.ndarray:
-    """The q-norm over the last axis, 1 < q ≤ ∞, without under- or overflow."""
-    top = values.max(axis=-1)
-    if math.isinf(q):
-        return top
-    ratio = values / np.where(top > 0, top, 1.0)[..., None]
-    return top * np.sum(ratio**q, axis=-1) ** (1 / q)
-
-
-def _from_norm(norm: np.ndarray, q: float) -> np.ndarray:
-    """The score of order q > 1 from ‖λ‖_q; infinite where the norm is 0."""
-    power = -1.0 if math.isinf(q) else q / (1 - q)
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.exp(power * np.log(np.maximum(norm, 0.0)))
-
-
-def hill(eigenvalues: np.ndarray, q: float, *, zero_below: np.ndarray | float = 0.0) -> np.ndarray:
-    """The Hill number of order q of (batches of) eigenvalues along the last axis.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray, shape (..., m)
-        Non-negative; they are divided by their sum.
-    q : float
-        The order, 0 ≤ q ≤ ∞.
-    zero_below : ndarray or float
-        For q < 1, where rounding noise would otherwise count, eigenvalues up to this are taken as 0.
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(hill(np.array([0.5, 0.25, 0.25]), 2.0).round(4))
-    2.6667
-    """
-    x = eigenvalues
-    if q < 1:
-        above = x > np.asarray(zero_below)[..., None]
-        if q == 0:
-            return np.maximum(np.count_nonzero(above, axis=-1), 1).astype(np.float64)
-        x = np.where(above | (x == x.max(axis=-1, keepdims=True)), x, 0.0)
-    x = x / x.sum(axis=-1, keepdims=True)
-    if q < 2:
-        return _from_sum(_f(x, q).sum(axis=-1), q, float(x.shape[-1]))
-    if q <= 16:  # no underflow worth speaking of, and exact where the sum is: 1/(¼ + ¼) is 2
-        return np.sum(x**q, axis=-1) ** (1 / (1 - q))
-    return _from_norm(_norm(x, q), q)
+__all__ = ["Eigenvalues", "Moment", "bracket"]
 
 
 def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tuple[np.ndarray, np.ndarray]:
@@ -188,15 +55,15 @@ def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tup
     if q < 2:
         total_low, total_high = _bracket_sum(x, e, q)
         mapped = 8 * UNIT * (1 + math.log(m))  # what the way from the sum to the score may lose
-        low = np.maximum(low, _from_sum(total_low, q, float(m)) * (1 - mapped))
-        high = np.minimum(high, _from_sum(total_high, q, float(m)) * (1 + mapped))
+        low = np.maximum(low, from_sum(total_low, q, float(m)) * (1 - mapped))
+        high = np.minimum(high, from_sum(total_high, q, float(m)) * (1 + mapped))
     if q > 1:  # between 1 and 2 both hold
-        norm = _norm(x, q)
+        size = norm(x, q)
         reach = e * m ** max(1 / q - 0.5, 0.0)
         # The norm is right to (m + 16) u, and enters the score with a power of q/(q − 1).
         lost = (m + 16) * UNIT * (1 + (1.0 if math.isinf(q) else q / (q - 1)))
-        low = np.maximum(low, _from_norm(norm + reach, q) * (1 - lost))
-        high = np.minimum(high, _from_norm(norm - reach, q) * (1 + lost))
+        low = np.maximum(low, from_norm(size + reach, q) * (1 - lost))
+        high = np.minimum(high, from_norm(size - reach, q) * (1 + lost))
     return low, high
 
 
@@ -205,17 +72,17 @@ def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np
     m = x.shape[-1]
     e = e[..., None]
     zero = np.zeros((*x.shape[:-1], 1))
-    value = np.concatenate([zero, np.cumsum(_f(x, q), axis=-1)], axis=-1)
+    value = np.concatenate([zero, np.cumsum(concave(x, q), axis=-1)], axis=-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        slope = np.concatenate([zero, np.sqrt(np.cumsum(_slope(x, q) ** 2, axis=-1))], axis=-1)
-        first_order = np.where(e > 0, e * slope, 0.0)  # at every split k = 0 … m: the k largest are "big"
+        steep = np.concatenate([zero, np.sqrt(np.cumsum(slope(x, q) ** 2, axis=-1))], axis=-1)
+        first_order = np.where(e > 0, e * steep, 0.0)  # at every split k = 0 … m: the k largest are "big"
     lost = (m + 16) * UNIT * (1 + value[..., -1])
 
     small = m - np.arange(m + 1)
     tail = np.concatenate([np.cumsum(x[..., ::-1], axis=-1)[..., ::-1], zero], axis=-1)
     best = math.exp(-1) if q == 1 else q ** (1 / (1 - q))
     mean = np.minimum((tail + np.sqrt(small) * e) / np.maximum(small, 1), best)
-    upper = value + first_order + small * _f(mean, q)
+    upper = value + first_order + small * concave(mean, q)
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         second_order = np.where(e > 0, 0.5 * e**2 * q * (x - e) ** (q - 2), 0.0)
@@ -224,7 +91,7 @@ def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Eigenvalues(Spectrum):
     """Eigenvalues of ρ, all of them, with a bound on their error.
 
     Attributes
@@ -269,7 +136,7 @@ class Spectrum:
 
 
 @dataclass(frozen=True)
-class MomentSpectrum:
+class Moment(Spectrum):
     """One norm ‖λ‖_q of the eigenvalues, q ≥ 2, found without an eigensolve: it answers this order only."""
 
     q: float
@@ -296,7 +163,7 @@ class MomentSpectrum:
                 "orders at once, such as q=[1, 2], or use vendimeter.profile."
             )
         value, low, high = (
-            float(_from_norm(np.array(max(norm, 0.0)), q))
+            float(from_norm(np.array(max(norm, 0.0)), q))
             for norm in (self.norm, self.norm + self.error, self.norm - self.error)
         )
         if self.level == "none":
