@@ -262,7 +262,7 @@ DAMAGE: dict[str, tuple[str, Callable[..., None], str]] = {
     "another format": ("a sum", say(format="numpy array"), "no header"),
     "groups": ("a sum", say(format="vendimeter group accumulator"), "by Group.* Use GroupAccumulator.load"),
     "no version": ("a sum", lack("version"), "has version None"),
-    "another version": ("a sum", say(version=2), "has version 2 .* this is version 1.*release"),
+    "another version": ("a sum", say(version=1), "has version 1 .* this is version 2.*release"),
     "no kernel": ("a sum", lack("kernel"), "does not describe a kernel"),
     "an unknown kernel": ("a sum", say(kernel={"kernel": "os.system", "parameters": {}}), "does not describe"),
     "a kernel that cannot be": (

@@ -12,7 +12,15 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/streams.md", "docs/gradients.md", "docs/compat.md"]
+    "name",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/scale.md",
+        "docs/streams.md",
+        "docs/gradients.md",
+        "docs/compat.md",
+    ],
 )
 def test_code_blocks_run_in_order(name):
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import math
 import pickle
+import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 import vendimeter as vm
 from vendimeter.errors import UnansweredError, UnknownNameError
+from vendimeter.results import duration, percentage
+from vendimeter.spectrum import Eigenvalues
 
 K = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1.0]])
 
@@ -107,3 +112,174 @@ def test_q_zero_states_its_threshold():
     score = vm.score(np.ones((5, 5)), kernel="precomputed", q=0)
     assert score == 1
     assert 0 < score.diagnostics["rank_threshold"] < 1e-12
+
+
+# ------------------------------------------------------------------------------------------------------ in a sentence
+
+
+def made(
+    value: float,
+    low: float = math.nan,
+    high: float = math.nan,
+    level: Any = "deterministic",
+    confidence: float | None = None,
+    **options: Any,
+) -> vm.Score:
+    """A score with a spectrum of this confidence."""
+    spectrum = None
+    if confidence is not None:
+        spectrum = Eigenvalues(np.ones(1), 0.0, level, confidence)
+    options = {"q": 1.0, "n": 10_000, "method": "lanczos"} | options
+    return vm.Score(value, bounds=(low, high), level=level, spectrum=spectrum, **options)
+
+
+SENTENCES: dict[str, tuple[vm.Score, str]] = {
+    "probabilistic": (
+        made(
+            554.512,
+            552.93,
+            556.07,
+            "probabilistic",
+            0.95,
+            diagnostics={"seconds": 4.13, "exact_seconds": 40.2},
+        ),
+        (
+            "554.5 effectively different items of 10,000: between 552.9 and 556.1 with 95% confidence; 4.1 s; "
+            "exact would take about 40 s"
+        ),
+    ),
+    "rounded outwards": (
+        made(554.512, 552.99, 556.01, "probabilistic", 0.999999),
+        "554.5 effectively different items of 10,000: between 552.9 and 556.1 with 99.9999% confidence",
+    ),
+    "no spectrum": (
+        made(554.512, 552.93, 556.07, "probabilistic"),
+        "554.5 effectively different items of 10,000: between 552.9 and 556.1",
+    ),
+    "certain": (
+        made(20.1234, 20.12, 20.13, method="lowrank", diagnostics={"seconds": 0.0421}),
+        "20.1234 effectively different items of 10,000: between 20.1200 and 20.1300, for certain; 42 ms",
+    ),
+    "certain and wide": (
+        made(1500.2, 1000.5, 20_000.25, method="lowrank", n=100_000),
+        "1,500 effectively different items of 100,000: between 1,000 and 20,001, for certain",
+    ),
+    "certain, of whole numbers": (
+        made(3.0, 3.0, 5.0, q=0.0, method="eigh", n=5),
+        "3 effectively different items (of order 0) of 5: between 3 and 5, for certain",
+    ),
+    "narrow, but not from rounding": (
+        made(20.0, 20.0 - 1e-9, 20.0 + 1e-9, method="lowrank"),
+        "20.0000000000 effectively different items of 10,000: between 19.9999999989 and 20.0000000011, for certain",
+    ),
+    "exact": (
+        made(403.93041, 403.93041 - 2.1e-11, 403.93041 + 2.9e-11, method="gram", n=1500),
+        "403.93 effectively different items of 1,500, exact up to rounding (±3e-11)",
+    ),
+    "exact, of order 2": (
+        made(2 + 2 / 3, 2 + 2 / 3, 2 + 2 / 3, q=2.0, method="trace", n=4, diagnostics={"seconds": 1e-5}),
+        "2.6667 effectively different items (of order 2) of 4, exact; less than 0.1 ms",
+    ),
+    "exact, of order infinity": (
+        made(2.0, 2.0 - 4e-15, 2.0, q=math.inf, method="largest", n=4),
+        "2 effectively different items (of order inf) of 4, exact up to rounding (±4e-15)",
+    ),
+    "one item": (
+        made(1.0, 1.0, 1.0, method="gram", n=1),
+        "1 effectively different item of 1, exact",
+    ),
+    "many items": (
+        made(1_234_567.8, 1_234_567.7, 1_234_567.9, method="gram", n=2_000_000),
+        "1,234,568 effectively different items of 2,000,000, exact up to rounding (±0.2)",
+    ),
+    "estimated": (
+        made(554.512, 552.93, 556.07, "estimated", 0.95),
+        (
+            "554.5 effectively different items of 10,000: probably between 552.9 and 556.1 (an estimate: 95% "
+            "confidence, if its constants are right)"
+        ),
+    ),
+    "none": (
+        made(66.123, level="none", method="gram", confidence=1.0, diagnostics={"seconds": 130}),
+        "about 66.12 effectively different items of 10,000, no interval; 2.2 min",
+    ),
+    "none, with a caveat": (
+        made(66.0, level="none", q=2.0, method="gram", diagnostics={"caveat": "8 <b> stand in"}),
+        "about 66 effectively different items (of order 2) of 10,000, no interval (8 <b> stand in)",
+    ),
+    "empty": (vm.Score.empty(1.0), "no items, and so no score"),
+    "times that are none": (
+        made(1.0, 1.0, 1.0, method="gram", n=1, diagnostics={"seconds": math.nan, "exact_seconds": "long"}),
+        "1 effectively different item of 1, exact",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_score_in_a_sentence(name: str) -> None:
+    score, sentence = SENTENCES[name]
+    assert score.summary() == sentence
+    assert f"<p>{html.escape(sentence, quote=True)}</p>" in score._repr_html_()
+    assert "<b>" not in score._repr_html_()
+    assert pickle.loads(pickle.dumps(score)).summary() == sentence
+
+
+def test_the_sentence_of_real_scores(score):
+    assert re.fullmatch(
+        r"2\.1573 effectively different items of 3, exact up to rounding \(±\de-14\).*", score.summary()
+    )
+    rows = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
+    single = vm.score(rows, precision="float32")
+    assert single.level == "probabilistic"
+    assert re.search(r"of 500: between [\d.]+ and [\d.]+ with 99\.9999% confidence", single.summary())
+    random = vm.score(rows, vm.kernels.RandomFeatures(vm.kernels.RBF(1.0), 16))
+    assert re.match(
+        r"about [\d.]+ effectively .*, no interval \(16 random features stand in for", random.summary()
+    )
+    groups = vm.score_groups(["a", "b", "b"], "match", by=["x", "y", "y"])
+    assert groups["y"].summary().startswith("1 effectively different item of 2, exact")
+
+
+@pytest.mark.parametrize("places", range(0, 12, 3))
+def test_shown_bounds_hold(places: int) -> None:
+    rng = np.random.default_rng(places)
+    for _ in range(100):
+        value = float(rng.uniform(2, 1000))
+        low, high = value - rng.random() * 10.0**-places, value + rng.random() * 10.0**-places
+        text = made(value, low, high, "probabilistic", 0.99).summary()
+        found = re.match(r"([\d.]+) .*between ([\d.]+) and ([\d.]+) with", text)
+        assert found is not None
+        first, shown_low, shown_high = map(float, found.groups())
+        assert shown_low <= low
+        assert high <= shown_high
+        assert shown_low <= first <= shown_high
+        assert shown_high - shown_low <= 1.25 * (high - low) + 1e-12  # and not much wider
+
+
+def test_confidence(score):
+    assert score.confidence == 1.0
+    assert made(2.0, 1.0, 3.0, "probabilistic", 0.95).confidence == 0.95
+    assert made(2.0, 1.0, 3.0, "estimated", 0.9).confidence == 0.9
+    assert math.isnan(made(2.0, level="none", confidence=1.0).confidence)
+    assert math.isnan(made(2.0, 1.0, 3.0, "probabilistic").confidence)
+    assert math.isnan(vm.Score.empty(1.0).confidence)
+
+
+def test_confidence_is_never_rounded_up():
+    shown = {
+        0.95: "95%", 0.9: "90%", 0.5: "50%", 0.999999: "99.9999%", 1 - 1e-6: "99.9999%", 0.99: "99%", 0.9973: "99.7%",
+        0.9500000000000001: "95%", 0.999: "99.9%", 1 - 1e-12: "99.9999999999%", 0.0: "0%", 0.997: "99.7%",
+    }  # fmt: skip
+    assert {value: percentage(value) for value in shown} == shown
+    for value in (0.9999999999999999, 0.99999999999, 0.949999999, 0.123456, 0.99951):
+        assert float(percentage(value)[:-1]) / 100 <= value
+        assert percentage(value) != "100%"
+
+
+def test_durations():
+    shown = {
+        0.0: "less than 0.1 ms", 5e-4: "0.5 ms", 0.04: "40 ms", 0.9: "900 ms", 0.999: "1 s", 4.13: "4.1 s",
+        59.4: "59 s", 59.9: "1 min", 90: "1.5 min", 3500: "58 min", 3599: "1 h", 86_400: "24 h", 172_800: "2 days",
+        1e6: "12 days", 1e9: "11,574 days",
+    }  # fmt: skip
+    assert {value: duration(value) for value in shown} == shown

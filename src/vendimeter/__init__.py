@@ -1,7 +1,7 @@
 """Vendimeter answers one question: how many different things are in here."""
 
 from vendimeter import errors, kernels
-from vendimeter._score import profile, score
+from vendimeter._score import plan, profile, score
 from vendimeter._score_groups import score_groups
 from vendimeter._score_stream import score_stream
 from vendimeter.accumulate import Accumulator
@@ -23,6 +23,7 @@ __all__ = [
     "Spectrum",
     "errors",
     "kernels",
+    "plan",
     "profile",
     "score",
     "score_groups",

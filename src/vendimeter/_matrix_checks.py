@@ -22,7 +22,15 @@ from vendimeter._messages import brief, digits
 from vendimeter.errors import AsymmetryError, DiagonalError, InputError, MatrixError
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Policy", "check", "check_stack", "tolerance_of"]
+__all__ = [
+    "Policy",
+    "check",
+    "check_diagonal",
+    "check_stack",
+    "entry_tolerance",
+    "not_finite",
+    "tolerance_of",
+]
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Policy:
         )
 
 
-def _entry_tolerance(dtype: np.dtype) -> float:
+def entry_tolerance(dtype: np.dtype) -> float:
     """How far entries of this dtype may be off by honest rounding."""
     return max(16 * _unit(dtype), 1e-12)
 
@@ -78,7 +86,7 @@ def check(
     names : ndarray, optional
         The user's own positions of the items, for messages, where some items were left out.
     """
-    tolerance = _entry_tolerance(precision)
+    tolerance = entry_tolerance(precision)
     if is_sparse(data):
         return _check_sparse(data, policy, what, tolerance)
     return _check_dense(data, policy, what, tolerance, names)
@@ -95,9 +103,9 @@ def _check_dense(
             finite = xp.isfinite(data[rows, :])
             if not bool(xp.all(finite)):
                 i, j = (int(k[0]) for k in xp.nonzero(~finite))
-                raise _not_finite(float(data[i + rows.start, j]), names[i + rows.start], names[j], what)
+                raise not_finite(float(data[i + rows.start, j]), names[i + rows.start], names[j], what)
     own = diagonal(data)
-    slack = _check_diagonal(own, what, policy, tolerance, names)
+    slack = check_diagonal(own, what, policy, tolerance, names)
     if policy.normalize:
         scale = move(1 / np.sqrt(own), data)
         data = double(data)
@@ -128,7 +136,7 @@ def check_stack(stack: Any) -> np.ndarray | None:
 
     For stacks of many small matrices, where a look at each would take longer than their eigenvalues.
     """
-    xp, tolerance = namespace(stack), _entry_tolerance(numpy_dtype(stack))
+    xp, tolerance = namespace(stack), entry_tolerance(numpy_dtype(stack))
     with np.errstate(invalid="ignore"):  # what is not finite fails the comparisons, too
         wide = double(stack)
         apart = xp.max(xp.abs(wide - transposed(wide)), axis=(1, 2))
@@ -145,9 +153,9 @@ def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tup
     if not np.isfinite(data.data).all():
         at = int(np.flatnonzero(~np.isfinite(data.data))[0])
         i = int(np.searchsorted(data.indptr, at, side="right")) - 1
-        raise _not_finite(data.data[at], i, data.indices[at], what)
+        raise not_finite(data.data[at], i, data.indices[at], what)
     diagonal = data.diagonal().astype(np.float64)
-    slack = _check_diagonal(diagonal, what, policy, tolerance, np.arange(n))
+    slack = check_diagonal(diagonal, what, policy, tolerance, np.arange(n))
     data = data.astype(np.float64)
     if policy.normalize:
         scale = sparse.dia_array((1 / np.sqrt(diagonal)[None], [0]), shape=(n, n))
@@ -164,7 +172,7 @@ def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tup
     return data, slack
 
 
-def _not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
+def not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
     return MatrixError(f"{what}[{i}, {j}] is {value}; expected a finite similarity. Remove or mend the item.")
 
 
@@ -177,7 +185,7 @@ def _asymmetry(data: Any, place: tuple[int, int], names: np.ndarray, what: str) 
     )
 
 
-def _check_diagonal(
+def check_diagonal(
     diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, names: np.ndarray
 ) -> float:
     """The largest deviation of the diagonal from 1 that is put down to rounding; else an error."""

@@ -12,7 +12,7 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 
-__all__ = ["as_number", "byte_count", "bytes_shown", "check_rng", "whole_number"]
+__all__ = ["as_number", "byte_count", "bytes_shown", "check_rng", "generator", "whole_number"]
 
 
 def as_number(value: Any) -> float:
@@ -41,6 +41,15 @@ def check_rng(rng: Any, name: str = "rng") -> int:
     if not (0 <= number < math.inf and number == int(number)):
         raise InputError(f"{name}={brief(rng)}; expected a seed, a whole number from 0 up.")
     return int(rng)
+
+
+def generator(seed: int, purpose: str) -> np.random.Generator:
+    """Random numbers for one purpose.
+
+    Samples are often made with ``default_rng(0)``. Probes from the same stream would be the samples themselves, and
+    every bound rests on their being independent.
+    """
+    return np.random.default_rng([seed, *purpose.encode()])
 
 
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

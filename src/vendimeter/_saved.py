@@ -25,7 +25,7 @@ from vendimeter.errors import InputError, SavedStateError, VendimeterError
 
 __all__ = ["Archive", "opened", "write"]
 
-VERSION = 1
+VERSION = 2  # 2: the probes of float32 sums are drawn from a stream of their own
 HEADER = "header.json"
 CLASSES = {"accumulator": "Accumulator", "group accumulator": "GroupAccumulator"}  # of each kind of file
 

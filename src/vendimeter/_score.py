@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
@@ -13,18 +15,21 @@ from vendimeter._arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief
-from vendimeter._options import as_number, check_rng
+from vendimeter._options import as_number, byte_count, check_rng
+from vendimeter._progress import Progress
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.kernels.random_features import stand_in
 from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
-from vendimeter.solvers.exact import Solution, solve
-from vendimeter.solvers.plan import Plan, choose
+from vendimeter.solvers.carry_out import carry_out
+from vendimeter.solvers.exact import Solution
+from vendimeter.solvers.plan import Plan, Problem, choose, prepared
 from vendimeter.spectrum import Eigenvalues, parse_orders
 
-__all__ = ["profile", "score"]
+__all__ = ["plan", "profile", "score"]
 
 ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
 
@@ -37,13 +42,17 @@ def score(
     q: float | str = ...,
     weights: Any = ...,
     counts: Any = ...,
-    method: str = ...,
     tol: float | None = ...,
+    confidence: float = ...,
+    method: str = ...,
+    pivots: str = ...,
+    memory: int | str | None = ...,
     precision: str = ...,
     normalize: bool = ...,
     symmetrize: bool = ...,
     project: bool = ...,
     rng: int = ...,
+    progress: bool | None = ...,
 ) -> Score: ...
 @overload
 def score(
@@ -53,13 +62,17 @@ def score(
     q: Sequence[float | str] | np.ndarray,
     weights: Any = ...,
     counts: Any = ...,
-    method: str = ...,
     tol: float | None = ...,
+    confidence: float = ...,
+    method: str = ...,
+    pivots: str = ...,
+    memory: int | str | None = ...,
     precision: str = ...,
     normalize: bool = ...,
     symmetrize: bool = ...,
     project: bool = ...,
     rng: int = ...,
+    progress: bool | None = ...,
 ) -> Profile: ...
 def score(
     samples: Any,
@@ -68,13 +81,17 @@ def score(
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
-    method: str = "auto",
     tol: float | None = None,
+    confidence: float = 0.95,
+    method: str = "auto",
+    pivots: str = "random",
+    memory: int | str | None = None,
     precision: str = "auto",
     normalize: bool = False,
     symmetrize: bool = False,
     project: bool = False,
     rng: int = 0,
+    progress: bool | None = None,
 ) -> Score | Profile:
     """The Vendi Score: how many effectively different items there are.
 
@@ -98,20 +115,35 @@ def score(
         Probabilities of the items; they sum to 1.
     counts : array of shape (n,), optional
         How often each item occurs: whole numbers.
-    method : {"auto", "exact"}
-        The solver.
     tol : float, optional
-        The relative half-width that the bounds may have. All methods here are exact up to rounding; a `tol` below what
-        float32 products give makes them float64.
+        The relative half-width that the bounds may have: the cheapest method that gets there is taken. Without it the
+        answer is exact where no dense matrix beyond 8,192×8,192 needs its eigenvalues (any number of rows with up to
+        8,192 columns; 8,192 items otherwise), and 10⁻³ is the tolerance beyond.
+    confidence : float
+        The probability with which the bounds hold, where the method is "lanczos"; of each order by itself.
+    method : {"auto", "exact", "lowrank", "lanczos", "random-features"}
+        Force a method instead. "exact" takes all eigenvalues. "lowrank" computes some columns of the similarity matrix
+        (pivoted Cholesky, the Nyström approximation of the paper) with bounds that always hold: for smooth kernels and
+        slow functions. "lanczos" multiplies by the matrix, with bounds that hold with `confidence`: for all others.
+        "random-features" replaces an RBF, Laplacian or Jaccard kernel by `kernels.RandomFeatures`, without bounds.
+        `vendimeter.plan` tells what would be done.
+    pivots : {"random", "greedy"}
+        How "lowrank" picks columns: at random in proportion to what they leave unexplained, or the worst explained.
+    memory : int or str, optional
+        Working memory beside the samples, in bytes or as a text such as "2 GiB"; 4 GiB by default (32 GiB on a
+        device), except with method="exact", which takes what it needs.
     precision : {"auto", "float64", "float32"}
-        Of the products of features. "float64" upcasts block by block, level "deterministic". "float32" measures
-        its error in the same pass, level "probabilistic" (1 − 10⁻⁶); "auto" takes it for float32 and float16 rows
-        with n·d² above 10¹¹ and orders from 1 up.
+        Of products. "float64" upcasts block by block. "float32" for features measures its error in the same pass, level
+        "probabilistic" (1 − 10⁻⁶); "auto" takes it for float32 and float16 rows with n·d² above 10¹¹ and orders from
+        1 up. "float32" with "lanczos" does not bound the rounding of products, level "estimated".
     normalize, symmetrize, project : bool
         Mend a similarity matrix that is not quite one: divide by √(K_ii K_jj); average with the transpose; drop
         negative eigenvalues and record their mass in the diagnostics. Without them such a matrix is an error.
     rng : int
-        Seed of everything random (the probes of the float32 bound, the subsample of a median heuristic).
+        Seed of everything random (probes, pivots, the subsample of a median heuristic).
+    progress : bool, optional
+        Show a progress bar on stderr: always or never; by default only on a terminal. Work of less than a second shows
+        nothing.
 
     Returns
     -------
@@ -133,9 +165,12 @@ def score(
     >>> round(vm.score([1, 2, 9], kernel=lambda a, b: float(a % 2 == b % 2)), 4)
     1.8899
     """
+    began = time.perf_counter()
     orders, several = parse_orders(q)
     rng = check_rng(rng)
     policy = Policy(normalize, symmetrize, project)
+    if method == "random-features":
+        kernel = stand_in(as_kernel(kernel), seed=rng)
     if weights is not None or counts is not None:
         refuse_set(samples, "weights and counts")
         check_alignment(
@@ -144,10 +179,14 @@ def score(
     with wide_mode(precision, samples):
         similarity = similarity_of(samples, kernel, rng)
         p, n = probabilities(weights, counts, similarity.n)
-        plan, solution = run(
-            similarity, p, orders, policy, method=method, precision=precision, tol=tol, rng=rng
+        problem = problem_of(
+            similarity, p, orders, policy, method, precision, tol, confidence, memory, pivots, rng
         )
-    scores = [to_score(solution, plan, policy, order, n, similarity.kernel) for order in orders]
+        with Progress("vendimeter", progress) as bar:
+            chosen, solution = run(problem, bar.step)
+    seconds = {"seconds": round(time.perf_counter() - began, 4)} | exact_seconds(chosen)
+    solution = replace(solution, notes=solution.notes | seconds)
+    scores = [to_score(solution, chosen, policy, order, n, similarity.kernel) for order in orders]
     return Profile(scores) if several else scores[0]
 
 
@@ -232,40 +271,162 @@ def _square(samples: Any) -> Any:
     return rows if square and is_real(rows) else None
 
 
-def run(
+def plan(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    tol: float | None = None,
+    confidence: float = 0.95,
+    method: str = "auto",
+    pivots: str = "random",
+    memory: int | str | None = None,
+    precision: str = "auto",
+    normalize: bool = False,
+    symmetrize: bool = False,
+    project: bool = False,
+    rng: int = 0,
+) -> Plan:
+    """What `score` would do with the same arguments, and why, before anything is computed.
+
+    The samples are looked at (identical items, how sparse data hang together); no similarity is computed.
+
+    Parameters
+    ----------
+    samples, kernel, q, weights, counts
+        As for `vendimeter.score`.
+    tol, confidence, method, pivots, memory, precision, normalize, symmetrize, project, rng
+        As for `vendimeter.score`.
+
+    Returns
+    -------
+    Plan
+        The method with its reason, and estimates of operations, bytes and similarities to compute; printed, it also
+        says what else was weighed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> rows = np.random.default_rng(0).standard_normal((1000, 64))
+    >>> print(vm.plan(rows))
+    exact: 64 columns are no more than 1000 rows: the 64×64 matrix of features
+      about 5.4e+06 operations, 96.1 MiB
+    """
+    orders, _ = parse_orders(q)
+    rng = check_rng(rng)
+    if method == "random-features":
+        kernel = stand_in(as_kernel(kernel), seed=rng)
+    with wide_mode(precision, samples):
+        similarity = similarity_of(samples, kernel, rng)
+        p, _ = probabilities(weights, counts, similarity.n)
+        problem = problem_of(
+            similarity,
+            p,
+            orders,
+            Policy(normalize, symmetrize, project),
+            method,
+            precision,
+            tol,
+            confidence,
+            memory,
+            pivots,
+            rng,
+        )
+        return choose(prepared(problem))
+
+
+def problem_of(
     similarity: Similarity,
     weights: np.ndarray | None,
     orders: list[float],
     policy: Policy,
-    *,
     method: str,
     precision: str,
     tol: float | None,
+    confidence: float,
+    memory: int | str | None,
+    pivots: str,
     rng: int,
-) -> tuple[Plan, Solution]:
-    """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
+) -> Problem:
+    """The options, checked, with the similarity of the samples."""
     if tol is not None and not 0 < as_number(tol) < 1:
         raise InputError(f"tol={brief(tol)}; expected a relative half-width between 0 and 1, such as 1e-3.")
-    plan = choose(similarity, orders, precision=precision, method=method)
-    solution = solve(similarity, weights, plan, orders, policy, rng)
-    single = plan.precision == "float32" and precision == "auto"
-    if tol is not None and single and _widest(solution, orders) > tol:
-        plan = choose(similarity, orders, precision="float64", method=method)
-        solution = solve(similarity, weights, plan, orders, policy, rng)
-    if similarity.kernel.approximate:
-        return plan, unclaimed(solution)
+    if not 0.5 <= as_number(confidence) < 1:
+        raise InputError(
+            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
+        )
+    return Problem(
+        similarity,
+        weights,
+        orders,
+        policy,
+        method,
+        precision,
+        None if tol is None else as_number(tol),
+        as_number(confidence),
+        None if memory is None else byte_count(memory, "memory"),
+        pivots,
+        rng,
+    )
+
+
+def run(problem: Problem, report: Callable[[float, str], None] | None = None) -> tuple[Plan, Solution]:
+    """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
+    problem = prepared(problem)
+    chosen = choose(problem)
+    solution = carry_out(problem, chosen, report)
+    tol, orders = problem.tol, problem.orders
+    again = chosen.precision == "float32" and problem.precision == "auto" and chosen.method == "exact"
+    if tol is not None and again and _widest(solution, orders) > tol:
+        problem = replace(problem, precision="float64")
+        chosen = choose(problem)
+        solution = carry_out(problem, chosen, report)
+    if problem.collapsed:
+        solution.notes["distinct"] = problem.size
+    if problem.similarity.kernel.approximate:
+        return chosen, unclaimed(solution)
+    tol = chosen.tol if tol is None else tol
     if tol is not None and _widest(solution, orders) > tol:
-        solution.notes["tol"] = (
-            f"not met: the bounds have a relative half-width of {_widest(solution, orders):.1e}"
-        )
-        warnings.warn(
-            f"the bounds have a relative half-width of {_widest(solution, orders):.1e}, more than "
-            f"tol={tol:g}: rounding in the given numbers allows no better. Pass more precise numbers, or a "
-            "wider tol.",
-            ToleranceWarning,
-            stacklevel=3,
-        )
-    return plan, solution
+        _warn(solution, tol, _widest(solution, orders))
+    return chosen, solution
+
+
+def _warn(solution: Solution, tol: float, width: float) -> None:
+    solution.notes["tol"] = f"not met: the bounds have a relative half-width of {width:.1e}"
+    rounding = "rounding in the given numbers allows no better. Pass more precise numbers, or a wider tol."
+    reason = {
+        "lowrank": "the similarities are not of low rank. Use method='lanczos' or 'auto', more memory, or a wider tol.",
+        "lanczos": "the work or memory set aside for it was spent. Use more memory, a wider tol, or method='exact'.",
+    }.get(solution.method, rounding)
+    warnings.warn(
+        f"the bounds have a relative half-width of {width:.1e}, more than tol={tol:g}: {reason}",
+        ToleranceWarning,
+        stacklevel=4,
+    )
+
+
+@functools.cache
+def _speed() -> float:
+    """Operations a second of a matrix product on this machine, for the estimate of what an exact answer would take."""
+    block = np.ones((768, 768))
+    block @ block  # the first one starts threads
+    began = time.perf_counter()
+    block @ block
+    return 2 * 768**3 / max(time.perf_counter() - began, 1e-6)
+
+
+def exact_seconds(chosen: Plan) -> dict[str, float]:
+    """For the diagnostics: what an exact answer would take, where another way was chosen."""
+    others = [chosen, *chosen.considered]
+    if chosen.otherwise is not None:
+        others.append(chosen.otherwise)
+    exact = next((other for other in others if other.method == "exact"), None)
+    if chosen.method == "exact" or exact is None:
+        return {}
+    return {"exact_seconds": float(f"{exact.flops / _speed():.2g}")}
 
 
 def unclaimed(solution: Solution) -> Solution:
@@ -273,10 +434,10 @@ def unclaimed(solution: Solution) -> Solution:
     return replace(solution, spectrum=replace(solution.spectrum, level="none"))  # type: ignore[type-var]
 
 
-def _widest(solution: Solution, orders: list[float]) -> float:
-    """The widest relative half-width over the orders; orders below 1 depend on eigenvalues that rounding hides."""
-    answers = [solution.spectrum.score(q) for q in orders if q >= 1]
-    return max(((answer.high - answer.low) / 2 / answer.value for answer in answers), default=0.0)
+def _widest(solution: Solution, orders: Sequence[float]) -> float:
+    """The widest relative half-width over the orders; exact ones below 1 depend on eigenvalues that rounding hides."""
+    hidden = isinstance(solution.spectrum, Eigenvalues)
+    return solution.spectrum.width(q for q in orders if q >= 1 or not hidden)
 
 
 def mended(policy: Policy) -> dict[str, str]:

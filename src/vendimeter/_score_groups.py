@@ -23,7 +23,7 @@ from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, Batch, batches, matrix_batches
 from vendimeter.solvers.exact import clean, projected
-from vendimeter.solvers.plan import METHODS, PRECISIONS
+from vendimeter.solvers.plan import PRECISIONS, Problem
 from vendimeter.spectrum import Eigenvalues, Level, parse_orders
 
 __all__ = ["score_groups"]
@@ -78,7 +78,7 @@ def score_groups(
     >>> groups["x"].n
     2
     """
-    for given, known, what in ((method, METHODS, "method"), (precision, PRECISIONS, "precision")):
+    for given, known, what in ((method, ("auto", "exact"), "method"), (precision, PRECISIONS, "precision")):
         if given not in known:
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
@@ -309,14 +309,15 @@ def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, r
     orders = [1.0, *request.orders]
     with in_group(found.labels[g]):
         _, solution = run(
-            part,
-            weights,
-            orders,
-            request.policy,
-            method="auto",
-            precision=request.precision,
-            tol=None,
-            rng=request.rng,
+            Problem(
+                part,
+                weights,
+                orders,
+                request.policy,
+                method="exact",
+                precision=request.precision,
+                rng=request.rng,
+            )
         )
     spectrum = solution.spectrum
     assert isinstance(spectrum, Eigenvalues)

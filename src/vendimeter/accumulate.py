@@ -28,7 +28,7 @@ from vendimeter.results import Profile
 from vendimeter.similarity import Features
 from vendimeter.solvers.exact import Solution, of_gram
 from vendimeter.solvers.gram import PROBES, GramSum
-from vendimeter.solvers.plan import Plan
+from vendimeter.solvers.plan import Plan, Problem
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Accumulator"]
@@ -375,15 +375,9 @@ class Accumulator:
                 found = unclaimed(found) if self.kernel.approximate else found
             else:
                 features, masses = self._rows()
+                weights = None if masses is None else masses / masses.sum()
                 _, found = run(
-                    features,
-                    None if masses is None else masses / masses.sum(),
-                    orders,
-                    Policy(),
-                    method="auto",
-                    precision=self.precision,
-                    tol=None,
-                    rng=self.rng,
+                    Problem(features, weights, orders, method="exact", precision=self.precision, rng=self.rng)
                 )
         self._found = found
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -12,9 +13,13 @@ import numpy as np
 
 from vendimeter._messages import unknown
 from vendimeter._optional import require
+from vendimeter._options import as_number
 from vendimeter.spectrum import Level, Spectrum, parse_order
 
-__all__ = ["Profile", "Score", "data_frame", "html_table", "order_name"]
+__all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage"]
+
+ROUNDING = 1e-6  # a relative half-width up to which bounds are taken for those of rounding, …
+BRACKETING = ("lowrank", "lanczos")  # … but not of these methods, whose bounds are part of the answer
 
 
 def order_name(q: float) -> str:
@@ -48,6 +53,53 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
+def duration(seconds: float) -> str:
+    """Seconds for people: 40 ms, 4.1 s, 12 min, 3.5 h, 2 days.
+
+    Examples
+    --------
+    >>> duration(0.04), duration(4.13), duration(700), duration(12_600), duration(1e6)
+    ('40 ms', '4.1 s', '12 min', '3.5 h', '12 days')
+    """
+    if seconds < 1e-4:
+        return "less than 0.1 ms"
+    for most, size, unit in ((0.995, 1e-3, "ms"), (59.5, 1, "s"), (3570, 60, "min"), (171_000, 3600, "h")):
+        if seconds < most:
+            return f"{_two_digits(seconds / size)} {unit}"
+    return f"{_two_digits(seconds / 86_400)} days"
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+
+
+def percentage(probability: float) -> str:
+    """A confidence in percent: rounded down, and never so far that the probability of failure changes much.
+
+    Examples
+    --------
+    >>> percentage(0.95), percentage(0.999999), percentage(0.9973)
+    ('95%', '99.9999%', '99.7%')
+    """
+    exact = Decimal(repr(float(probability))) * 100
+    for places in range(20):
+        found = exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_FLOOR)
+        if 100 - found <= (100 - exact) * Decimal("1.2"):
+            return f"{found.normalize():f}%"
+    return f"{exact.normalize():f}%"
+
+
+def _rounded(value: float, places: int, rounding: str | None = None) -> str:
+    """A number with so many digits after the point, and commas before it."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=rounding):,f}"
+
+
+def _significant(value: float, count: int) -> str:
+    """A number with so many digits that count, less those that are 0 at the end."""
+    text = _rounded(value, max(0, count - 1 - math.floor(math.log10(abs(value) or 1))))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 class Score(float):
     """A Vendi Score: a float that knows how it came about.
 
@@ -60,13 +112,16 @@ class Score(float):
         (low, high), containing the exact score as far as `level` claims; NaN where it claims nothing.
     level : str
         "deterministic", "probabilistic", "estimated" or "none".
+    confidence : float
+        The probability with which the bounds hold: 1 for "deterministic", NaN where nothing is claimed.
     q : float
         The order.
     n : int
         How many items: the number of samples, or the sum of the counts.
     method : str
         The solver that was used: "gram" (the d×d matrix of features), "eigh" (the n×n matrix), "components" (connected
-        components of a sparse matrix), "trace" or "largest" (no eigensolve, for one order), "batched" (many groups).
+        components of a sparse matrix), "trace" or "largest" (no eigensolve, for one order), "batched" (many groups),
+        "lowrank" (pivoted Cholesky with a certificate), "lanczos" (quadrature with random probes).
     spectrum : Spectrum or None
         What is known of the eigenvalues.
     diagnostics : mapping
@@ -133,6 +188,66 @@ class Score(float):
         """Half the width of the bounds."""
         return (self.bounds[1] - self.bounds[0]) / 2
 
+    @property
+    def confidence(self) -> float:
+        """The probability with which the bounds hold: 1 where that is certain, NaN where nothing is claimed."""
+        if self.level == "deterministic":
+            return 1.0
+        return math.nan if self.level == "none" or self.spectrum is None else float(self.spectrum.confidence)
+
+    def summary(self) -> str:
+        """The score in a sentence: how many, between what, how sure that is, and how long it took.
+
+        Bounds are rounded outwards, so that what holds for them holds for those that are shown.
+
+        Examples
+        --------
+        >>> import vendimeter as vm
+        >>> vm.score([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]], kernel="precomputed").summary()
+        '2.1573 effectively different items of 3, exact up to rounding (±...
+        """
+        if math.isnan(self):
+            return "no items, and so no score" if self.n == 0 else f"no score of {self.n:,} items"
+        parts = [self._claim()]
+        for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
+            seconds = as_number(self.diagnostics.get(name))
+            if 0 <= seconds < math.inf:
+                parts.append(start + duration(seconds))
+        return "; ".join(parts)
+
+    def _claim(self) -> str:
+        """What is claimed of the score, without the time it took."""
+        low, high = self.bounds
+        if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
+            caveat = self.diagnostics.get("caveat")
+            return f"about {self._counted(_significant(self, 4))}, no interval" + (
+                f" ({caveat})" if caveat else ""
+            )
+        reach = max(high - self, self - low, 0.0)
+        if self.level == "deterministic" and self.method not in BRACKETING and reach <= ROUNDING * abs(self):
+            most = Context(prec=1, rounding=ROUND_CEILING).create_decimal(reach)
+            rounding = f" up to rounding (±{float(most):.1g})" if reach else ""
+            return f"{self._counted(_significant(self, 5))}, exact{rounding}"
+        # Two digits of the width tell the ends apart, and where the score lies between them.
+        width = max(high - low, math.ulp(high))
+        whole = all(float(end).is_integer() for end in (self, low, high))
+        places = 0 if whole else min(max(0, 1 - math.floor(math.log10(width))), 15)
+        between = f"between {_rounded(low, places, ROUND_FLOOR)} and {_rounded(high, places, ROUND_CEILING)}"
+        counted = self._counted(_rounded(self, places))
+        if self.confidence >= 1:
+            return f"{counted}: {between}, for certain"
+        known = not math.isnan(self.confidence)
+        if self.level == "probabilistic":
+            return f"{counted}: {between}" + (
+                f" with {percentage(self.confidence)} confidence" if known else ""
+            )
+        sure = f"{percentage(self.confidence)} confidence" if known else "of unknown confidence"
+        return f"{counted}: probably {between} (an estimate: {sure}, if its constants are right)"
+
+    def _counted(self, value: str) -> str:
+        order = "" if self.q == 1 else f" (of order {order_name(self.q)})"
+        return f"{value} effectively different item{'' if value == '1' else 's'}{order} of {self.n:,}"
+
     def __repr__(self) -> str:
         # A narrow interval is a rounding error; a wide one is part of the answer and shown in full.
         narrow = self.half_width <= 1e-3 * abs(self) or math.isnan(self)
@@ -155,7 +270,8 @@ class Score(float):
             ("items", self.n),
             ("method", self.method),
         ]
-        return html_table(rows + [(key, value) for key, value in self.diagnostics.items()])
+        table = html_table(rows + [(key, value) for key, value in self.diagnostics.items()])
+        return f"<p>{html.escape(self.summary())}</p>{table}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the eigenvalues, as plain values ready for JSON (a missing number is None)."""

@@ -155,6 +155,7 @@ def _joined(
         precision=min((part.precision for part in parts), key=lambda dtype: dtype.itemsize),
         like=_joint_like(parts),
         stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
+        cost=sum(part.cost for part in parts) + 100.0,
     )
 
 

@@ -158,9 +158,12 @@ class _Radial(Kernel):
 
 def _radial(rows: Any, block: Callable[[np.ndarray, np.ndarray], Any], rounding: float) -> Pairwise:
     """Blocks of a kernel of rows, on the host or on their device, where rows are not compared for being identical."""
+    # An exponential takes as long as 400 multiplications of a matrix product, a distance by differences 20 a column.
+    width = int(rows.shape[1])
+    cost = 400.0 + (20.0 if width <= DIRECT_WIDTH else 2.0) * width
     if is_foreign(rows):
-        return Pairwise(int(rows.shape[0]), block, rounding=rounding, like=rows, stacks=True)
-    return Pairwise(len(rows), block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
+        return Pairwise(int(rows.shape[0]), block, rounding=rounding, like=rows, stacks=True, cost=cost)
+    return Pairwise(len(rows), block, rounding=rounding, keys=lambda index: row_keys(rows[index]), cost=cost)
 
 
 def _squares(rows: Any) -> Any:

@@ -37,7 +37,7 @@ from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Jaccard", "Match", "indicators"]
+__all__ = ["Jaccard", "Match", "elements", "indicators", "not_a_count"]
 
 LAYER_BYTES = 256 << 20  # … unless that takes more memory than this
 LAYERS = 64  # counts up to this are unrolled into binary layers, so that BLAS does the comparing
@@ -45,6 +45,11 @@ LAYERS = 64  # counts up to this are unrolled into binary layers, so that BLAS d
 
 def indicators(items: Sequence[Any], what: str) -> Any:
     """A sparse matrix with a row an item and a column a distinct member; an item is an iterable of members."""
+    return _indexed(items, what)[0]
+
+
+def _indexed(items: Sequence[Any], what: str) -> tuple[Any, list[Hashable]]:
+    """The indicators, and the member of each column."""
     from scipy import sparse
 
     columns: dict[Hashable, int] = {}
@@ -58,9 +63,10 @@ def indicators(items: Sequence[Any], what: str) -> Any:
         indices.extend(sorted(found))
         ends.append(len(indices))
     shape = (len(items), max(len(columns), 1))
-    return sparse.csr_array(
+    rows = sparse.csr_array(
         (np.ones(len(indices)), np.array(indices, dtype=np.int64), np.array(ends)), shape=shape
     )
+    return rows, list(columns)
 
 
 def _is_objects(samples: Any) -> bool:
@@ -69,6 +75,32 @@ def _is_objects(samples: Any) -> bool:
 
 def _holds_text(item: Any) -> bool:
     return isinstance(item, list | tuple) and any(isinstance(member, str) for member in item)
+
+
+def elements(samples: Any) -> tuple[Any, list[Hashable] | None]:
+    """Sets, or vectors, as rows of numbers; and for sets the member that each column stands for.
+
+    Examples
+    --------
+    >>> rows, members = elements([{"a"}, {"b"}])
+    >>> rows.toarray().tolist(), members
+    ([[1.0, 0.0], [0.0, 1.0]], ['a', 'b'])
+    """
+    items = to_list(samples) if is_frame_column(samples) or _is_objects(samples) else samples
+    if isinstance(items, list | tuple) and any(isinstance(item, set | frozenset) for item in items):
+        for i, item in enumerate(items):
+            if not isinstance(item, set | frozenset):
+                raise InputError(
+                    f"item {i} is {brief(item)} where others are sets; the jaccard kernel expected sets "
+                    "throughout."
+                )
+        return _indexed(items, "the jaccard kernel")
+    if isinstance(items, list | tuple) and items and _holds_text(items[0]):
+        raise InputError(
+            f"item 0 is {brief(items[0])}; the jaccard kernel expected sets or vectors of numbers. Turn "
+            "each item into a set first, such as set(item)."
+        )
+    return as_rows(samples, kernel="the jaccard kernel"), None
 
 
 @dataclass(frozen=True)
@@ -96,11 +128,14 @@ class Jaccard(Kernel):
     @property
     def needs_all(self) -> str:
         """No finite features."""
-        return "it is a ratio and has no finite features. Score a random sample"
+        return (
+            "it is a ratio and has no finite features. Score a random sample, or put RandomFeatures(Jaccard()) in its "
+            "place, which stands in for it"
+        )
 
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of ratios, the intersections by matrix products."""
-        rows = self._rows(samples)
+        rows = elements(samples)[0]
         if is_foreign(rows):
             return self._on_device(rows)
         values = rows.data if is_sparse(rows) else rows
@@ -128,7 +163,11 @@ class Jaccard(Kernel):
             2 * UNIT if whole and float(largest) * rows.shape[1] < 2**53 else (4 * rows.shape[1] + 4) * UNIT
         )
 
-        return Pairwise(rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]))
+        # A division and two passes beside the product; without one, a column at a time.
+        cost = 400.0 + (1.0 if binary else 50.0) * rows.shape[1]
+        return Pairwise(
+            rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]), cost=cost
+        )
 
     def _on_device(self, rows: Any) -> Pairwise:
         """Blocks by the library of the rows: products for binary ones, a column at a time for others."""
@@ -140,7 +179,7 @@ class Jaccard(Kernel):
                 if not bool(xp.all(xp.isfinite(values) & (values >= 0))):
                     host = to_host(values)
                     bad = np.argwhere(~(np.isfinite(host) & (host >= 0)))[0]
-                    raise _not_a_count(int(bad[0]) + part.start, host[tuple(bad)])
+                    raise not_a_count(int(bad[0]) + part.start, host[tuple(bad)])
             binary = all(
                 bool(xp.all((rows[part, :] == 0) | (rows[part, :] == 1)))
                 for part in blocks(n, rows.shape[1], most=DEVICE_BYTES)
@@ -162,23 +201,6 @@ class Jaccard(Kernel):
         rounding = 2 * UNIT if binary else (4 * rows.shape[1] + 4) * UNIT
         return Pairwise(n, block, rounding=rounding, like=rows, stacks=True)
 
-    def _rows(self, samples: Any) -> Any:
-        items = to_list(samples) if is_frame_column(samples) or _is_objects(samples) else samples
-        if isinstance(items, list | tuple) and any(isinstance(item, set | frozenset) for item in items):
-            for i, item in enumerate(items):
-                if not isinstance(item, set | frozenset):
-                    raise InputError(
-                        f"item {i} is {brief(item)} where others are sets; the jaccard kernel expected sets "
-                        "throughout."
-                    )
-            return indicators(items, "the jaccard kernel")
-        if isinstance(items, list | tuple) and items and _holds_text(items[0]):
-            raise InputError(
-                f"item 0 is {brief(items[0])}; the jaccard kernel expected sets or vectors of numbers. Turn "
-                "each item into a set first, such as set(item)."
-            )
-        return as_rows(samples, kernel="the jaccard kernel")
-
     @staticmethod
     def _check(rows: Any, values: np.ndarray) -> None:
         bad = ~(np.isfinite(values) & (values >= 0))
@@ -189,10 +211,11 @@ class Jaccard(Kernel):
                 if is_sparse(rows)
                 else place // rows.shape[1]
             )
-            raise _not_a_count(row, values.ravel()[place])
+            raise not_a_count(row, values.ravel()[place])
 
 
-def _not_a_count(row: int, value: Any) -> InputError:
+def not_a_count(row: int, value: Any) -> InputError:
+    """The error for a number that no set or count has."""
     return InputError(
         f"item {row} holds the value {value}; the jaccard kernel expected finite numbers from 0 up: binary "
         "fingerprints or counts."

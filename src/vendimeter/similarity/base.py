@@ -32,6 +32,7 @@ class Similarity(ABC):
     kernel: Any = None  # the kernel it came from, with every parameter fitted
     like: Any = None  # an array on the device where blocks are computed; None for the host
     precision: np.dtype = np.dtype(np.float64)  # the coarsest dtype that entries came in
+    cost: float = 64.0  # of one similarity, in floating-point operations at the speed of a matrix product
 
     @abstractmethod
     def block(self, rows: Index, cols: Index) -> Any:
@@ -41,6 +42,10 @@ class Similarity(ABC):
     def entry_error(self) -> float:
         """Bound on the error of an entry of `block`."""
         return self.rounding
+
+    def diagonal(self) -> np.ndarray:
+        """The similarity of each item with itself, on the host."""
+        return np.ones(self.n)
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """Something hashable for each item such that items with equal keys are identical, or None."""

@@ -76,6 +76,11 @@ class Features(Similarity):
         return 2 * self.rounding + (self.width + 8) * UNIT
 
     @property
+    def cost(self) -> float:  # type: ignore[override]
+        """Operations for an inner product of two rows."""
+        return 2.0 * (64 if self.sparse else self.width)
+
+    @property
     def _step(self) -> int:
         """Fewer of very wide rows, which would add up to a copy of the data."""
         return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))

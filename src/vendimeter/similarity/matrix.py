@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import is_sparse
-from vendimeter._devices import double, is_foreign, numpy_dtype, select, transposed
+from vendimeter._devices import diagonal, double, is_foreign, numpy_dtype, select, transposed
 from vendimeter._matrix_checks import Policy, check
 from vendimeter.similarity.base import Index, Similarity, positions_of
 
@@ -59,6 +59,10 @@ class Matrix(Similarity):
         if self.like is not None:
             return double(self._part(rows, cols))
         return self.data[np.ix_(positions_of(rows, self.n), positions_of(cols, self.n))].astype(np.float64)
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal as it is, on the host."""
+        return self.data.diagonal().astype(np.float64) if self.sparse else diagonal(self.data)
 
     def take(self, index: np.ndarray) -> Matrix:
         """The matrix of the items at these positions."""

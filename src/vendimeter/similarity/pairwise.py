@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._devices import diagonal
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError
@@ -15,6 +16,7 @@ from vendimeter.similarity.base import Index, Similarity, parts_of, positions_of
 __all__ = ["Pairwise"]
 
 CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
+OWN_BLOCK = 8  # items a block for the diagonal, of functions that are called for whole blocks
 
 
 class Pairwise(Similarity):
@@ -35,6 +37,8 @@ class Pairwise(Similarity):
         An array on the device on which `function` computes its blocks.
     stacks : bool
         Whether `function` also takes stacks of positions, of shape (groups, items), and gives a stack of blocks.
+    cost : float
+        Of one similarity, in floating-point operations: for the planner.
     """
 
     def __init__(
@@ -50,10 +54,12 @@ class Pairwise(Similarity):
         triangle: Callable[[np.ndarray], np.ndarray] | None = None,
         like: Any = None,
         stacks: bool = False,
+        cost: float = 64.0,
     ):
         self.n = n
         self.like = like
         self.stacks = stacks
+        self.cost = cost
         self._function = function
         self._keys = keys
         self._triangle = triangle
@@ -65,6 +71,18 @@ class Pairwise(Similarity):
     def block(self, rows: Index, cols: Index) -> Any:
         """Compute a block."""
         return self._function(positions_of(rows, self.n), positions_of(cols, self.n))
+
+    @property
+    def own_cost(self) -> int:
+        """How many items at a time a user's function is asked for by `diagonal`: so many calls or values an item."""
+        return 1 if self._triangle is not None else OWN_BLOCK
+
+    def diagonal(self) -> np.ndarray:
+        """The similarity of each item with itself: a user's function of two items is called once an item for it."""
+        if self.trusted:
+            return super().diagonal()
+        own = [diagonal(self.block(part, part)) for part in parts_of(self.n, self.own_cost)]
+        return np.concatenate(own)
 
     def take(self, index: np.ndarray) -> Pairwise:
         """The similarities among the items at these positions, computed when asked for."""
@@ -80,6 +98,7 @@ class Pairwise(Similarity):
             triangle=None if triangle is None else lambda places: triangle(index[places]),
             like=self.like,
             stacks=self.stacks,
+            cost=self.cost,
         )
         part.kernel = self.kernel
         return part
@@ -109,13 +128,17 @@ class Pairwise(Similarity):
         """Half of the matrix was mirrored: compute a random 32×32 part of it as it stands, and compare."""
         rows, cols = np.random.default_rng(0).integers(len(places), size=(2, 32))
         again, mirrored = self.block(places[rows], places[cols]), matrix[np.ix_(rows, cols)]
-        gap = np.nan_to_num(np.abs(again - mirrored))  # what is not finite is reported elsewhere
+        self.compare(again, mirrored, places[rows], places[cols])
+
+    def compare(self, there: np.ndarray, back: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Raise `AsymmetryError` if k(row, col), `there`, and k(col, row), `back` of the same shape, differ."""
+        gap = np.nan_to_num(np.abs(there - back))  # what is not finite is reported elsewhere
         if gap.max() > (1e-12 if self.precision.itemsize >= 8 else 1e-5):
             a, b = np.unravel_index(gap.argmax(), gap.shape)
-            i, j = places[rows[a]], places[cols[b]]
+            i, j = rows[a], cols[b]
             raise AsymmetryError(
-                f"the function is not symmetric: it gives {digits(float(again[a, b]))} for items {i} and {j}, and "
-                f"{digits(float(mirrored[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
+                f"the function is not symmetric: it gives {digits(float(there[a, b]))} for items {i} and {j}, and "
+                f"{digits(float(back[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
                 "pass symmetrize=True to average the two."
             )
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import identity, is_gpu, is_torch, namespace, raising, to_host
+from vendimeter._options import generator
 from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 
@@ -101,7 +102,7 @@ def largest(matrix: Any, rng: int = 0) -> tuple[float, float] | None:
         return None
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    start = np.random.default_rng(rng).standard_normal(len(matrix))
+    start = generator(rng, "largest").standard_normal(len(matrix))
     try:
         _, vectors = eigsh(matrix, k=1, which="LA", v0=start, tol=1e-10)  # type: ignore[arg-type]
     except ArpackError:

@@ -16,7 +16,7 @@ from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
 from vendimeter.solvers.gram import Gram, gram
-from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, check_size
+from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, Problem, check_size
 from vendimeter.spectrum import UNIT, Eigenvalues, Moment, Spectrum
 
 __all__ = ["Solution", "clean", "of_gram", "projected", "solve", "validated"]
@@ -34,27 +34,20 @@ class Solution:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def solve(
-    similarity: Similarity,
-    weights: np.ndarray | None,
-    plan: Plan,
-    orders: Sequence[float],
-    policy: Policy,
-    rng: int,
-) -> Solution:
-    """Carry out the plan. `weights` are probabilities, or None for uniform ones."""
+def solve(problem: Problem, plan: Plan) -> Solution:
+    """Carry out the plan for a prepared problem."""
+    similarity, weights, orders, rng = problem.similarity, problem.weights, problem.orders, problem.rng
     if isinstance(similarity, Matrix):
-        similarity = similarity.checked(policy)
-    elif isinstance(similarity, Features) and weights is not None and not weights.all():
-        present = np.flatnonzero(weights)  # items of no weight are as good as absent, on every side
-        similarity, weights = similarity.take(present), weights[present]
-    if plan.side == "columns":
-        return _columns(similarity, weights, plan, orders, rng)  # type: ignore[arg-type]
+        similarity = similarity.checked(problem.policy)
+    if plan.side == "rows":
+        return _rows(similarity, problem.index, weights, orders, problem.policy, rng)
+    if plan.side == "sparse" and isinstance(similarity, Features):
+        return _sparse_features(similarity, problem.index, weights, orders, rng)
+    if problem.index is not None:
+        similarity = similarity.take(problem.index)
     if plan.side == "sparse":
-        if isinstance(similarity, Features):
-            return _sparse_features(similarity, weights, orders, rng)
         return _sparse_matrix(similarity, weights)  # type: ignore[arg-type]
-    return _rows(similarity, weights, orders, policy, rng)
+    return _columns(similarity, weights, plan, orders, rng)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------- the three sides
@@ -76,19 +69,15 @@ def of_gram(found: Gram, precision: str, orders: Sequence[float], rng: int) -> S
 
 
 def _rows(
-    similarity: Similarity, weights: np.ndarray | None, orders: Sequence[float], policy: Policy, rng: int
+    similarity: Similarity,
+    index: np.ndarray | None,
+    weights: np.ndarray | None,
+    orders: Sequence[float],
+    policy: Policy,
+    rng: int,
 ) -> Solution:
-    n = similarity.n
+    size = similarity.n if index is None else len(index)
     notes: dict[str, Any] = {}
-    index: np.ndarray | None = None
-    if weights is not None and not weights.all():
-        index = np.flatnonzero(weights)  # items of no weight need no row
-        weights = weights[index]
-    size = n if index is None else len(index)
-    if not isinstance(similarity, Matrix):
-        index, weights = collapse(similarity, index, weights)
-        if index is not None and len(index) < size:
-            size = notes["distinct"] = len(index)
     check_size(size, "the similarity matrix")
     policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
@@ -130,14 +119,13 @@ def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
 
 
 def _sparse_features(
-    features: Features, weights: np.ndarray | None, orders: Sequence[float], rng: int
+    features: Features,
+    index: np.ndarray | None,
+    weights: np.ndarray | None,
+    orders: Sequence[float],
+    rng: int,
 ) -> Solution:
     notes: dict[str, Any] = {}
-    index: np.ndarray | None = None
-    if features.n <= features.width:
-        index, weights = collapse(features, None, weights)
-        if index is not None:
-            notes["distinct"] = len(index)
     n = features.n if index is None else len(index)
     short = n <= features.width
     size = min(n, features.width)
@@ -227,30 +215,6 @@ def validated(matrix: Any, part: Pairwise, names: np.ndarray | None) -> tuple[An
     given = Matrix(matrix, policy=part.policy, rounding=part.rounding, precision=part.precision, what="k")
     checked = given.checked(names=names)
     return checked.data, checked
-
-
-def collapse(
-    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Identical items become one with their joint weight: the paper's identical-elements property, exactly."""
-    places = np.arange(similarity.n) if index is None else index
-    keys = similarity.keys(places)
-    if keys is None:
-        return index, weights
-    first: dict[Any, int] = {}
-    group = np.array([first.setdefault(key, len(first)) for key in keys])
-    if len(first) == len(places):
-        return index, weights
-    _, position, counts = np.unique(group, return_index=True, return_counts=True)
-    if weights is None:
-        return places[position], counts / len(places)
-    # Summed in pairs, not one after the other: a million small weights would lose four digits.
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(counts)
-    joint = np.array(
-        [weights[order[end - count : end]].sum() for end, count in zip(ends, counts, strict=True)]
-    )
-    return places[position], joint
 
 
 # ------------------------------------------------------------------------------------------------ from ρ to Spectrum

@@ -32,6 +32,7 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
+from vendimeter._options import generator
 from vendimeter.similarity import Features
 from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT
@@ -99,7 +100,7 @@ class GramSum:
         """The probes Z."""
         if not self.probes:
             return None
-        return np.random.default_rng(self.rng).standard_normal((self.width, self.probes))
+        return generator(self.rng, "gram").standard_normal((self.width, self.probes))
 
     def add(self, features: Features, weights: np.ndarray | None = None) -> None:
         """Add a batch of dense or sparse features; `weights` are masses of any scale, 1 each by default."""

@@ -1,100 +1,168 @@
-"""Which solver for which input. Fixed thresholds in n and d: the same call gives the same answer on every machine."""
+"""Which solver for which input, and what it will cost. One place decides; everything else carries out.
+
+Decisions rest on fixed thresholds and on counts of operations, never on a clock: the same call gives the same answer on
+every machine. Costs are floating-point operations at the speed of a matrix product; what runs slower counts for more.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
+from vendimeter._matrix_checks import Policy
 from vendimeter._messages import unknown
-from vendimeter.errors import TooLargeError
+from vendimeter._options import bytes_shown
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.solvers.cholesky import PIVOTS
+from vendimeter.solvers.shapes import SparseShape, collapse, sparse_shape
 
-__all__ = ["DENSE_LIMIT", "METHODS", "PRECISIONS", "Plan", "check_size", "choose"]
+__all__ = [
+    "DENSE_LIMIT",
+    "METHODS",
+    "PRECISIONS",
+    "Plan",
+    "Problem",
+    "check_size",
+    "choose",
+    "prepared",
+]
 
-METHODS = ("auto", "exact")
+METHODS = ("auto", "exact", "lowrank", "lanczos", "random-features")
 PRECISIONS = ("auto", "float64", "float32")
-DENSE_LIMIT = (
-    32_768  # the largest dense matrix whose eigenvalues are taken: 8 GiB, and as much again to work in
-)
+EXACT_SIDE = 8192  # without a tolerance, eigenvalues of dense matrices up to this size are taken
+EXACT_WITH_TOL = 3000  # … and with one: below it eigenvalues are as quick as anything else
+DEFAULT_TOL = 1e-3  # beyond
+DENSE_LIMIT = 32_768  # the largest dense matrix whose eigenvalues are taken, when asked for: 8 GiB
+HOST_MEMORY, DEVICE_MEMORY = 4 << 30, 32 << 30  # working memory unless the caller says otherwise
+BASE_MEMORY = 96 << 20  # what any computation may take: blocks, buffers of BLAS, lists of pivots
+SLOW = 1e4  # a similarity that costs more than this is a function in Python: evaluations are what counts
 SINGLE_ABOVE = 1e11  # n·d² from which float32 rows are multiplied in float32
 SPARSE_FILL = 0.25  # a product of sparse features fuller than this is summed into a dense matrix
 SPARSE_LIMIT = 3e8  # non-zero entries of a sparse product that are still worth storing
+EIGEN_COST = 5.0  # eigenvalues of an n×n matrix, in n³: measured, most of it is not matrix products
+NARROW_COST = 1.5  # products with few columns are slower than those of two large matrices
+SPARSE_COST = 10.0  # products of sparse matrices, each multiplication
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What was asked for, with the similarity of the samples.
+
+    `index` are the positions of the items that are left when those of no weight are dropped and identical ones are
+    collapsed, or None for all of them; `weights` are theirs, or None for uniform ones.
+    """
+
+    similarity: Similarity
+    weights: np.ndarray | None
+    orders: Sequence[float]
+    policy: Policy = field(default_factory=Policy)
+    method: str = "auto"
+    precision: str = "auto"
+    tol: float | None = None
+    confidence: float = 0.95
+    memory: int | None = None
+    pivots: str = "random"
+    rng: int = 0
+    index: np.ndarray | None = None
+    collapsed: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many items are left."""
+        return self.similarity.n if self.index is None else len(self.index)
+
+    @property
+    def budget(self) -> int:
+        """Bytes of working memory."""
+        if self.memory is not None:
+            return self.memory
+        return HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
+
+    @property
+    def taken(self) -> Similarity:
+        """The similarity of the items that are left."""
+        return self.similarity if self.index is None else self.similarity.take(self.index)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done, and why.
+    """What would be done for a score, and why; from `vendimeter.plan`.
 
     Attributes
     ----------
-    side : "columns", "rows" or "sparse"
-        The d×d matrix of features, the n×n matrix of items, or the connected components of a sparse matrix.
-    precision : "float64" or "float32"
-        Of the products of features.
+    method : str
+        "exact", "lowrank", "lanczos" or "random-features".
     reason : str
         Why, in words.
+    side : "columns", "rows" or "sparse"
+        The d×d matrix of features, the n×n matrix of items, or a sparse matrix.
+    precision : "float64" or "float32"
+        Of products.
+    storage : str
+        "float64" or "float32" (a matrix is stored), "features" (products with the features, no matrix), "blocks"
+        (similarities are computed again at every pass), "columns" (only some columns of the matrix), "given".
+    tol : float or None
+        The relative half-width that is aimed for; None where only rounding is left.
+    flops, bytes, evaluations : float
+        Operations, working memory, and similarities to be computed: estimates.
+    otherwise : Plan or None
+        What is done instead when this turns out not to lead there (a low rank that stalls).
+    considered : tuple of Plan
+        What else was weighed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> points = np.random.default_rng(0).standard_normal((20_000, 3))
+    >>> plan = vm.plan(points, "rbf", tol=1e-2)
+    >>> plan.method, plan.otherwise.method
+    ('lowrank', 'lanczos')
     """
 
     side: Literal["columns", "rows", "sparse"]
     precision: Literal["float64", "float32"]
     reason: str
+    method: str = "exact"
+    storage: str = "float64"
+    tol: float | None = None
+    flops: float = 0.0
+    bytes: float = 0.0
+    evaluations: float = 0.0
+    rank: int = 0
+    otherwise: Plan | None = None
+    considered: tuple[Plan, ...] = ()
 
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.reason}", f"  {self._costs()}"]
+        if self.tol is not None:
+            lines[1] = f"  half-width {self.tol:g} of the score; {self._costs()}"
+        if self.otherwise is not None:
+            lines.append(f"otherwise {self.otherwise.method}: {self.otherwise.reason}")
+            lines.append(f"  {self.otherwise._costs()}")
+        for other in self.considered:
+            lines.append(f"not {other.method}: {other.reason}")
+            lines.append(f"  {other._costs()}")
+        return "\n".join(lines)
 
-def choose(
-    similarity: Similarity, orders: Sequence[float], *, precision: str = "auto", method: str = "auto"
-) -> Plan:
-    """The plan for an exact answer."""
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
-    n = similarity.n
-    if isinstance(similarity, Matrix):
-        if similarity.sparse:
-            return Plan(
-                "sparse",
-                "float64",
-                f"a sparse {n}×{n} similarity matrix: one eigensolve a connected component",
-            )
-        return Plan("rows", "float64", f"a {n}×{n} similarity matrix")
-    if not isinstance(similarity, Features):
-        return Plan(
-            "rows", "float64", f"the kernel has no finite features: the {n}×{n} similarity matrix is built"
-        )
-    d = similarity.width
-    if similarity.sparse:
-        return Plan(
-            "sparse",
-            "float64",
-            f"sparse features, {n} rows and {d} columns: the sparse product of the smaller side",
-        )
-    if n < d:
-        return Plan("rows", "float64", f"{n} rows are fewer than {d} columns: the {n}×{n} similarity matrix")
-    narrow = f"{d} columns are no more than {n} rows: the {d}×{d} matrix of features"
-    if precision != "auto":
-        return Plan(
-            "columns", "float32" if precision == "float32" else "float64", f"{narrow}; {precision} as asked"
-        )
-    half = similarity.dtype.kind == "f" and similarity.dtype.itemsize < 8
-    if similarity.like is not None:  # a GPU made for computing is as fast in float64
-        return Plan("columns", "float64", f"{narrow}, on the device of the samples")
-    if not half or float(n) * d * d <= SINGLE_ABOVE:
-        return Plan("columns", "float64", narrow)
-    if min(orders) < 1:
-        return Plan(
-            "columns",
-            "float64",
-            f"{narrow}; in float64 because orders below 1 depend on the smallest eigenvalues",
-        )
-    return Plan(
-        "columns",
-        "float32",
-        f"{narrow}; {np.dtype(similarity.dtype).name} rows with n·d² above {SINGLE_ABOVE:.0e}: float32 "
-        "products, their error measured",
-    )
+    def _costs(self) -> str:
+        parts = [f"about {self.flops:.1e} operations", bytes_shown(self.bytes)]
+        if self.evaluations:
+            parts.append(f"{self.evaluations:.2g} similarities computed")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        names = ("method", "reason", "side", "precision", "storage", "tol", "flops", "bytes", "evaluations")
+        plain: dict[str, Any] = {name: getattr(self, name) for name in names}
+        plain["otherwise"] = None if self.otherwise is None else self.otherwise.to_dict()
+        plain["considered"] = [other.to_dict() for other in self.considered]
+        return plain
 
 
 def check_size(size: int, what: str) -> None:
@@ -102,6 +170,276 @@ def check_size(size: int, what: str) -> None:
     if size > DENSE_LIMIT:
         raise TooLargeError(
             f"{what} of {size}×{size} is too large for an exact answer: it would take "
-            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Use a kernel "
-            "with features of fewer columns (such as cosine), or score a random subset."
+            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
+            "q=0) away for an answer with an interval, or use a kernel with features of fewer columns."
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------- choosing
+
+
+def prepared(problem: Problem) -> Problem:
+    """Items of no weight dropped and, where rows of K would be computed, identical ones collapsed into one."""
+    similarity, index, weights = problem.similarity, None, problem.weights
+    if weights is not None and not weights.all():
+        index = np.flatnonzero(weights)
+        weights = weights[index]
+    narrow = isinstance(similarity, Features) and similarity.width < similarity.n
+    size = similarity.n if index is None else len(index)
+    if not isinstance(similarity, Matrix) and not narrow:
+        index, weights = collapse(similarity, index, weights)
+    collapsed = index is not None and len(index) < size
+    return replace(problem, index=index, weights=weights, collapsed=collapsed)
+
+
+def choose(problem: Problem) -> Plan:
+    """The plan for a prepared problem."""
+    if problem.method not in METHODS:
+        raise unknown("method", problem.method, METHODS)
+    if problem.precision not in PRECISIONS:
+        raise unknown("precision", problem.precision, PRECISIONS)
+    if problem.pivots not in PIVOTS:
+        raise unknown("pivots", problem.pivots, PIVOTS)
+    candidates = _Candidates(problem)
+    exact = candidates.exact()
+    project = problem.policy.project or problem.similarity.policy.project
+    if problem.method in ("lowrank", "lanczos"):
+        _refuse(problem, project)
+        forced = candidates.lowrank() if problem.method == "lowrank" else candidates.lanczos()
+        return replace(forced, considered=(exact,))
+    small = candidates.exact_size <= (EXACT_SIDE if problem.tol is None else EXACT_WITH_TOL)
+    fits = problem.memory is None or exact.bytes <= problem.memory
+    slow = candidates.cost >= SLOW and problem.tol is not None
+    only = problem.method in ("exact", "random-features") or project or 0.0 in problem.orders
+    if only:
+        if not fits:
+            raise TooLargeError(
+                f"the exact answer takes about {bytes_shown(exact.bytes)} and memory={bytes_shown(problem.budget)}; "
+                "expected more memory, or leave method='exact' (and q=0, project=True) away for an answer with an "
+                "interval."
+            )
+        return exact
+    if small and fits and not slow:
+        return exact
+    if problem.tol is None:
+        problem = candidates.problem = replace(problem, tol=DEFAULT_TOL)
+    lanczos = candidates.lanczos()
+    # Certainty is worth something: all eigenvalues are taken unless they cost twice as much.
+    exact_wins = fits and candidates.exact_size <= DENSE_LIMIT and (small or exact.flops <= 2 * lanczos.flops)
+    best, other = (exact, lanczos) if exact_wins else (lanczos, exact)
+    if not candidates.smooth:
+        return replace(best, considered=(other,))
+    return replace(candidates.lowrank(alternative=best), otherwise=best, considered=(other,))
+
+
+def _refuse(problem: Problem, project: bool) -> None:
+    """What only all eigenvalues can answer."""
+    if project:
+        raise InputError(
+            f"method={problem.method!r} cannot drop negative eigenvalues, which project=True asks for; expected "
+            "method='exact' with it."
+        )
+    if 0.0 in problem.orders:
+        raise InputError(
+            f"method={problem.method!r} cannot answer q=0, the rank, which depends on eigenvalues however small; "
+            "expected orders above 0, or method='exact'."
+        )
+
+
+class _Candidates:
+    """The ways there are for a problem, each with its costs."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.similarity = problem.similarity
+        self.n = problem.size
+        self.cost = float(self.similarity.cost)
+        self.sparse = isinstance(self.similarity, Matrix | Features) and self.similarity.sparse
+        size = min(self.n, self.similarity.width) if isinstance(self.similarity, Features) else self.n
+        self.shape: SparseShape | None = None
+        self.exact_size = size  # of the largest dense matrix whose eigenvalues would be taken
+        if self.sparse:
+            self.shape = self._look(size)
+            if self.shape.fill <= SPARSE_FILL * float(size) ** 2:
+                self.exact_size = self.shape.largest if self.shape.fill <= SPARSE_LIMIT else size
+
+    def _look(self, size: int) -> SparseShape:
+        """How sparse data hang together; small ones are not worth a look."""
+        if size > EXACT_WITH_TOL:
+            return sparse_shape(self.similarity, self.problem.index)
+        return SparseShape(math.nan, size, float(size) ** 3, 0.0, float(size) ** 2)
+
+    @property
+    def tol(self) -> float:
+        return DEFAULT_TOL if self.problem.tol is None else self.problem.tol
+
+    @property
+    def smooth(self) -> bool:
+        """Whether a low rank is worth a try: not for sparse data, which is never of low rank."""
+        narrow = isinstance(self.similarity, Features) and self.similarity.width <= self.similarity.n
+        return not self.sparse and not narrow and any(q < 2 or q > 2 for q in self.problem.orders)
+
+    # -------------------------------------------------------------------------------------------------------- exact
+
+    def exact(self) -> Plan:
+        """All eigenvalues."""
+        n, similarity = self.n, self.similarity
+        if self.shape is not None:
+            kind = (
+                f"a sparse {n}×{n} similarity matrix"
+                if isinstance(similarity, Matrix)
+                else f"sparse features, {n} rows and {similarity.width} columns: the sparse product of the smaller side"  # type: ignore[attr-defined]
+            )
+            return Plan(
+                "sparse",
+                "float64",
+                f"{kind}: one eigensolve a connected component",
+                flops=EIGEN_COST * self.shape.cubes + SPARSE_COST * self.shape.work,
+                bytes=8.0 * self.shape.largest**2 + 24.0 * self.shape.fill + BASE_MEMORY,
+            )
+        if isinstance(similarity, Features) and similarity.width <= similarity.n:
+            return self._gram(similarity)
+        evaluations = 0.0 if isinstance(similarity, Matrix) else n * (n + 1) / 2
+        if isinstance(similarity, Matrix):
+            reason = f"a {n}×{n} similarity matrix"
+        elif isinstance(similarity, Features):
+            reason = f"{n} rows are fewer than {similarity.width} columns: the {n}×{n} similarity matrix"
+        else:
+            reason = f"the kernel has no finite features: the {n}×{n} similarity matrix is built"
+        return Plan(
+            "rows",
+            "float64",
+            reason,
+            flops=evaluations * self.cost + EIGEN_COST * float(n) ** 3,
+            bytes=8.8 * float(n) ** 2 + BASE_MEMORY,
+            evaluations=evaluations,
+        )
+
+    def _gram(self, features: Features) -> Plan:
+        n, d, precision = self.n, features.width, self.problem.precision
+        narrow = f"{d} columns are no more than {n} rows: the {d}×{d} matrix of features"
+        work = float(n) * d * d
+        plan = Plan(
+            "columns",
+            "float64",
+            narrow,
+            flops=work + EIGEN_COST * float(d) ** 3,
+            bytes=24.0 * d * d + BASE_MEMORY,
+        )
+        half = features.dtype.kind == "f" and features.dtype.itemsize < 8
+        if precision != "auto":
+            single: Literal["float32", "float64"] = "float32" if precision == "float32" else "float64"
+            return replace(plan, precision=single, reason=f"{narrow}; {precision} as asked")
+        if features.like is not None:  # a GPU made for computing is as fast in float64
+            return replace(plan, reason=f"{narrow}, on the device of the samples")
+        if not half or work <= SINGLE_ABOVE:
+            return plan
+        if min(self.problem.orders) < 1:
+            return replace(
+                plan,
+                reason=f"{narrow}; in float64 because orders below 1 depend on the smallest eigenvalues",
+            )
+        return replace(
+            plan,
+            precision="float32",
+            reason=f"{narrow}; {np.dtype(features.dtype).name} rows with n·d² above {SINGLE_ABOVE:.0e}: float32 "
+            "products, their error measured",
+        )
+
+    # ------------------------------------------------------------------------------------------------------ lanczos
+
+    def lanczos(self) -> Plan:
+        """Products with ρ: stored, from features, or computed again at every pass."""
+        similarity, n, tol = self.similarity, self.n, self.tol
+        size = n
+        if isinstance(similarity, Features):
+            size = min(n, similarity.width)
+        products = 180 * (1e-2 / tol) ** 0.6 * (size / 6000) ** 0.3
+        products = max(64.0, min(products, 8192.0))
+        budget, storage = self.problem.budget - BASE_MEMORY, "given"
+        vectors = 8.0 * size * min(2.5 * products, 2048.0)
+        square = float(size) ** 2
+        flops, evaluations, needs = 0.0, 0.0, 0.0
+        if self.sparse:
+            if self.shape is None or math.isnan(self.shape.entries):
+                self.shape = sparse_shape(self.similarity, self.problem.index)
+            storage, entries = "given", self.shape.entries
+            flops = products * SPARSE_COST * entries * (4 if isinstance(similarity, Features) else 2)
+            needs, what = 40.0 * entries, "products with the sparse matrix"
+            if isinstance(similarity, Features):
+                storage, what = "features", "products with the sparse features, no matrix of similarities"
+        elif isinstance(similarity, Matrix):
+            flops, what = products * 2 * square * NARROW_COST, f"products with the {n}×{n} matrix"
+        elif isinstance(similarity, Features):
+            work = float(n) * similarity.width * size
+            if 8 * square + min(vectors, budget / 4) <= budget:
+                flops, needs, storage = work + products * 2 * square * NARROW_COST, 8 * square, "float64"
+                what = f"the {size}×{size} matrix is built and multiplied by vectors"
+            else:
+                flops = products * 4 * float(n) * similarity.width * NARROW_COST
+                storage, what = "features", "products with the features, no square matrix"
+        else:
+            evaluations = n * (n + 1) / 2
+            wide = 8 if self.problem.precision != "float32" else 4
+            if wide * square + min(vectors, budget / 4) <= budget:
+                storage, needs = f"float{8 * wide}", wide * square
+            elif 4 * square + min(vectors, budget / 4) <= budget:
+                storage, needs = "float32", 4 * square
+            else:
+                storage, evaluations = "blocks", 24 * evaluations
+            flops = evaluations * self.cost + products * 2 * square * NARROW_COST
+            what = f"the {n}×{n} matrix, kept in {storage}, is multiplied by vectors"
+            if storage == "blocks":
+                what = f"blocks of the {n}×{n} matrix, which does not fit, computed again at every pass"
+        flops += 4.0 * size * (products / 2) ** 2
+        needs += min(vectors, max(budget - needs, 0.0))
+        if needs - 8.0 * size * 64 > budget or budget < 8.0 * size * 64:
+            least = BASE_MEMORY + 8 * size * 64 + (40 * self.shape.entries if self.shape else 0)
+            if budget < least - BASE_MEMORY:
+                raise TooLargeError(
+                    f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
+                    f"{bytes_shown(least)}."
+                )
+        single = self.problem.precision == "float32"
+        return Plan(
+            "sparse" if self.sparse else "rows",
+            "float32" if single else "float64",
+            f"{what}, about {products:.0f} of them",
+            method="lanczos",
+            storage=storage,
+            tol=tol,
+            flops=flops,
+            bytes=min(needs + BASE_MEMORY, float(self.problem.budget)),
+            evaluations=evaluations,
+        )
+
+    # ----------------------------------------------------------------------------------------------------- low rank
+
+    def lowrank(self, *, alternative: Plan | None = None) -> Plan:
+        """Some columns of K, as long as that is cheaper than the alternative."""
+        n, budget = self.n, self.problem.budget - BASE_MEMORY
+        # The factor, twice while it grows, and a few panels; its Gram matrix.
+        room = max(int(budget / (20.0 * n + 1)), 0)
+        most = min(n, room, 16_384)
+        if most < min(n, 16):
+            raise TooLargeError(
+                f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
+                f"{bytes_shown(BASE_MEMORY + 20 * 16 * n)}."
+            )
+        if alternative is not None:
+            # n r² for the panels, and as much for the Gram matrix; and the similarities.
+            root = math.sqrt((n * self.cost) ** 2 + 24.0 * n * alternative.flops) - n * self.cost
+            most = max(min(most, int(root / (12.0 * n))), min(n, 64))
+        rank = min(most, 512)
+        return Plan(
+            "rows",
+            "float64",
+            f"columns of the {n}×{n} matrix until the bounds are narrow enough, {most} at most",
+            method="lowrank",
+            storage="columns",
+            tol=self.tol,
+            flops=float(n) * rank * (self.cost + 6 * rank),
+            bytes=20.0 * n * rank + BASE_MEMORY,
+            evaluations=float(n) * rank,
+            rank=most,
         )

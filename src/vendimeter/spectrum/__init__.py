@@ -4,7 +4,8 @@
 order q is the Hill number VS_q = (Σ λ^q)^(1/(1−q)): q = 0 is the rank, q = 1 the Vendi Score exp(−Σ λ log λ),
 q = 2 is 1/‖ρ‖_F² and q = ∞ is 1/λ_max. Only this module knows entropy.
 
-`Eigenvalues` knows all of them up to rounding; `Moment` one norm of them.
+`Eigenvalues` knows all of them up to rounding; `Moment` one norm of them. `LowRank` knows lower bounds on the leading
+ones and the sum of the rest.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order, parse_orders
 from vendimeter.spectrum.eigenvalues import Eigenvalues, Moment, bracket
 from vendimeter.spectrum.entropy import hill
+from vendimeter.spectrum.lowrank import LowRank
 
 __all__ = [
     "UNIT",
     "Answer",
     "Eigenvalues",
     "Level",
+    "LowRank",
     "Moment",
     "Spectrum",
     "bracket",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -87,3 +88,8 @@ class Spectrum(ABC):
     @abstractmethod
     def score(self, q: float | str) -> Answer:
         """The score of order q and the bounds that contain it; they are NaN where nothing is claimed."""
+
+    def width(self, orders: Iterable[float]) -> float:
+        """The widest of the bounds: half their width relative to the score, over these orders; 0 for none."""
+        answers = [self.score(q) for q in orders]
+        return max(((answer.high - answer.low) / 2 / answer.value for answer in answers), default=0.0)

@@ -1,0 +1,206 @@
+"""Block Krylov spaces: the leading eigenvectors of ρ, nearly, and a first look at the density of all eigenvalues.
+
+From a block of start vectors the space spanned by them and their images under ρ, ρ², … grows by a block a pass, with
+full reorthogonalisation. Rayleigh and Ritz give values θ and vectors u in it; the residuals ‖ρu − θu‖ come with the
+recurrence. Each Gaussian start vector z carries a quadrature rule besides, zᵀg(ρ)z ≈ Σ (its components)² g(θ), which
+says how the eigenvalues lie before a single probe is spent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vendimeter._devices import concat, move, namespace, to_host, transposed
+from vendimeter.solvers.operators import Operator
+from vendimeter.spectrum.quadrature import Deflated, pinching
+
+__all__ = ["Krylov", "gaussian", "orthonormal"]
+
+NEGLIGIBLE = 1e-11  # directions shorter than this beside the largest are rounding
+
+
+def gaussian(rng: np.random.Generator, size: int, columns: int, like: Any) -> Any:
+    """Independent normal deviates, drawn on the host so that they are the same on every device."""
+    return move(np.ascontiguousarray(rng.standard_normal((columns, size)).T), like)
+
+
+def _inner(left: Any, right: Any) -> np.ndarray:
+    """LᵀR on the host."""
+    return to_host(transposed(left) @ right)
+
+
+def _times(block: Any, small: np.ndarray) -> Any:
+    """A block of vectors times a small matrix from the host."""
+    return block @ move(np.ascontiguousarray(small), block)
+
+
+def orthonormal(block: Any, floor: float = 0.0) -> tuple[Any, np.ndarray]:
+    """Q and B with block ≈ QB, the columns of Q orthonormal; directions no longer than `floor` are left out."""
+    lengths, vectors = _directions(block)
+    if lengths[0] <= floor or lengths[0] == 0:
+        return block[:, :0], np.zeros((0, block.shape[1]))
+    if lengths[-1] > max(1e-6 * lengths[0], floor):
+        q = _times(block, vectors / lengths)
+    else:  # inner products cannot tell short directions from none: take them from a proper factorisation
+        q, r = namespace(block).linalg.qr(block)
+        left, sizes, _ = np.linalg.svd(to_host(r))
+        q = _times(q, left[:, sizes > max(NEGLIGIBLE * sizes[0], floor)])
+    lengths, vectors = _directions(q)  # once more: what the first round left is a rounding error
+    q = _times(q, (vectors / lengths) @ vectors.T)
+    return q, _inner(q, block)
+
+
+def _directions(block: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of a block from large to small and its right singular vectors, from inner products."""
+    values, vectors = np.linalg.eigh(_inner(block, block))
+    return np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1]
+
+
+class Basis:
+    """Orthonormal vectors side by side in one array, which grows: large products instead of many small ones."""
+
+    def __init__(self, first: Any):
+        self.count = 0
+        self._like = None if isinstance(first, np.ndarray) else first
+        self._array: Any = np.empty((first.shape[0], 0)) if self._like is None else first[:, :0]
+        self.add(first)
+
+    @property
+    def vectors(self) -> Any:
+        """All of them, as columns."""
+        return self._array[:, : self.count]
+
+    def add(self, block: Any) -> None:
+        """Append the columns of a block."""
+        width = int(block.shape[1])
+        if self._like is not None:
+            self._array = concat([self._array, block], axis=1) if self.count else block
+        elif width:
+            if self.count + width > self._array.shape[1]:
+                grown = np.empty((len(block), max(3 * self.count // 2, 6 * width)), order="F")
+                grown[:, : self.count] = self.vectors
+                self._array = grown
+            self._array[:, self.count : self.count + width] = block
+        self.count += width
+
+    def last(self, width: int) -> Any:
+        """The last few."""
+        return self._array[:, self.count - width : self.count]
+
+
+class Krylov:
+    """A block Krylov space of an operator.
+
+    Parameters
+    ----------
+    operator : Operator
+        ρ.
+    start : array, shape (n, w)
+        Start vectors; those in the last `random` columns are Gaussian.
+    random : int
+        How many of the columns are Gaussian.
+
+    Attributes
+    ----------
+    width : int
+        Columns of the block that comes next: 0 when the space is invariant.
+    passes : int
+        How often it was extended.
+    random : int
+        How many start vectors are Gaussian.
+    """
+
+    def __init__(self, operator: Operator, start: Any, random: int):
+        self._operator = operator
+        first, factors = orthonormal(start)
+        self._basis = Basis(first)
+        self._random = factors[
+            :, factors.shape[1] - random :
+        ]  # the Gaussian vectors, in terms of the first block
+        self._matrix = np.zeros((0, 0))
+        self._next = np.zeros((0, 0))
+        self._ritz: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._scale = 0.0
+        self.width, self.passes, self.random = int(first.shape[1]), 0, random
+
+    @property
+    def dimension(self) -> int:
+        """Of the space in which Ritz values are taken."""
+        return len(self._matrix)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the space is invariant: nothing is left to multiply."""
+        return self.width == 0
+
+    def extend(self) -> None:
+        """One pass: multiply the last block, and make what is new in it the next."""
+        image = self._operator.apply(self._basis.last(self.width))
+        vectors = self._basis.vectors
+        column = np.zeros((self._basis.count, self.width))
+        for _ in range(2):  # twice is enough (Kahan, Parlett)
+            part = transposed(vectors) @ image
+            image = image - vectors @ part
+            column += to_host(part)
+        size = len(self._matrix)
+        grown = np.zeros((self._basis.count, self._basis.count))
+        grown[:size, :size] = self._matrix
+        grown[:, size:] = column
+        grown[size:, :size] = column[:size].T
+        grown[size:, size:] = (column[size:] + column[size:].T) / 2
+        self._matrix, self._ritz = grown, None
+        self._scale = max(self._scale, float(np.linalg.norm(column)))
+        floor = NEGLIGIBLE * self._scale
+        fresh, self._next = orthonormal(image, floor)
+        if fresh.shape[1] and float(np.linalg.norm(self._next, axis=1).min()) < 1e-6 * self._scale:
+            # A short direction is mostly what rounding left of the others: take that out of it.
+            fresh, _ = orthonormal(fresh - vectors @ (transposed(vectors) @ fresh), 0.5)
+            self._next = _inner(fresh, image)
+        self._basis.add(fresh)
+        self.width, self.passes = int(fresh.shape[1]), self.passes + 1
+
+    def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ritz values from large to small, coefficients of the vectors, and residuals."""
+        if self._ritz is None:
+            values, vectors = np.linalg.eigh(self._matrix)
+            values, vectors = values[::-1], vectors[:, ::-1]
+            tail = vectors[len(vectors) - self._next.shape[1] :]
+            residual = np.linalg.norm(self._next @ tail, axis=0) if len(self._next) else np.zeros(len(values))
+            # What was left out as too short is in none of the directions; it adds that much at most.
+            self._ritz = values, vectors, np.hypot(residual, 2 * NEGLIGIBLE * self._scale)
+        return self._ritz
+
+    def deflate(self, budget: dict[float, float], apart: float = np.inf) -> tuple[Deflated, np.ndarray]:
+        """Which Ritz vectors to split off: leading ones, while the split costs no more than `budget` for each order.
+
+        `apart` is what √(2Σβ²) may come to, relative to the largest Ritz value.
+        Gives what is then known, with the density of the rest as the start vectors saw it, and the coefficients of the
+        vectors (see `vectors`).
+        """
+        values, vectors, residual = self.ritz()
+        good = values > max(4 * np.finfo(float).eps * abs(values[0]), 1e-300)
+        keep = int(np.argmin(good)) if not good.all() else len(values)
+        for q, most in budget.items():
+            cost = np.cumsum(pinching(values[:keep], residual[:keep], q)) if keep else np.zeros(0)
+            keep = int(np.searchsorted(cost, most, side="right"))
+        keep = int(
+            np.searchsorted(np.cumsum(2 * residual[:keep] ** 2), (apart * values[0]) ** 2, side="right")
+        )
+        keep = min(keep, self._operator.size - 1)
+        components = (vectors[: len(self._random), keep:].T @ self._random) ** 2
+        weights = components.mean(axis=1) if components.shape[1] else np.zeros(len(values) - keep)
+        known = Deflated(
+            self._operator.size,
+            values[:keep],
+            residual[:keep],
+            self._operator.squares,
+            np.maximum(values[keep:], 0.0),
+            weights,
+        )
+        return known, vectors[:, :keep]
+
+    def vectors(self, coefficients: np.ndarray) -> Any:
+        """The Ritz vectors with these coefficients, as columns, where the operator lives."""
+        return _times(self._basis.vectors[:, : len(coefficients)], coefficients)

@@ -1,0 +1,170 @@
+"""A factor of low rank that grows until its bounds are narrow enough, or until it is plain that they will not be.
+
+The factorisation is in `cholesky`, the bounds are in `spectrum.lowrank`. After every few columns the bounds are looked
+at; how fast they narrow tells how many columns more are needed. Flat spectra have no low rank, which shows after some
+dozen columns: then it stops, and what was found serves as a start for other methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.solvers.cholesky import Cholesky, Pivots
+from vendimeter.spectrum import LowRank
+
+__all__ = ["Run", "solve"]
+
+FIRST_RANKS: tuple[int, ...] = (16, 32, 48, 64)
+STALL_RANK = 64  # no verdict before this rank
+GENEROUS = (
+    1.5  # the residual may fall this much faster than is extrapolated: a factor given up too early is lost
+)
+NEAR = 2.0  # within this factor of the tolerance, the norm of what is left over may be all that is missing …
+THICK = 4  # … and is sought where a row of what is multiplied has no more entries than this times the rank
+
+
+@dataclass(frozen=True)
+class Run:
+    """A factor that has grown, and why it stopped.
+
+    Attributes
+    ----------
+    factor : Cholesky
+        As it is now; it may grow on.
+    spectrum : LowRank
+        What is known by it.
+    met : bool
+        Whether the tolerance was met.
+    stalled : bool
+        Whether it was given up because the way to the tolerance was too long.
+    width : float
+        The widest relative half-width of the bounds, over all orders asked for.
+    history : list of tuple
+        (rank, residual trace, width) at every checkpoint.
+    """
+
+    factor: Cholesky
+    spectrum: LowRank
+    met: bool
+    stalled: bool
+    width: float
+    history: list[tuple[int, float, float]] = field(repr=False)
+
+
+def solve(
+    similarity: Similarity,
+    weights: np.ndarray | None,
+    *,
+    tol: float,
+    orders: Sequence[float],
+    most: int,
+    pivots: Pivots = "random",
+    rng: int = 0,
+    worthwhile: int | None = None,
+    names: np.ndarray | None = None,
+    report: Callable[[float, str], None] | None = None,
+) -> Run:
+    """Let a factor grow until the bounds of every order are narrow enough.
+
+    Parameters
+    ----------
+    similarity, weights, pivots, rng, names
+        As for `Cholesky`.
+    tol : float
+        The relative half-width that will do.
+    orders : sequence of float
+        The orders asked for, all above 0.
+    most : int
+        The largest rank.
+    worthwhile : int, optional
+        The largest rank that is still cheaper than the alternative. When more would be needed, as far as can be seen,
+        it stops ("stalled"). None goes on to `most`.
+    report : callable, optional
+        Called with how much is done (0 to 1) and a note, at every checkpoint.
+    """
+    factor = Cholesky(similarity, weights, pivots=pivots, rng=rng, capacity=most, names=names)
+    history: list[tuple[int, float, float]] = []
+    rank = FIRST_RANKS[0]
+    while True:
+        factor.grow(rank)
+        spectrum = factor.spectrum()
+        width = spectrum.width(orders)
+        if tol < width <= NEAR * tol and _cheap(factor) and factor.tighten():
+            spectrum = factor.spectrum()
+            width = spectrum.width(orders)
+        history.append((factor.rank, spectrum.residual, width))
+        if report is not None:
+            report(_progress(history, tol), f"rank {factor.rank}, half-width {width:.1e}")
+        met, ended = width <= tol, factor.exhausted or factor.rank >= factor.capacity
+        stalled = not met and not ended and worthwhile is not None and _stalls(history, tol, worthwhile)
+        if met or ended or stalled:
+            return Run(factor, spectrum, met, stalled, width, history)
+        rank = _next_rank(history, tol)
+
+
+def _cheap(factor: Cholesky) -> bool:
+    """Whether `tighten` costs little beside what the factor has cost."""
+    similarity = factor.similarity
+    if isinstance(similarity, Matrix):
+        entries = similarity.data.nnz / similarity.n if similarity.sparse else similarity.n
+        return entries <= THICK * factor.rank
+    return isinstance(similarity, Features) and similarity.width <= THICK * factor.rank
+
+
+def _stalls(history: list[tuple[int, float, float]], tol: float, worthwhile: int) -> bool:
+    """Whether the tolerance seems out of reach of the rank that is worthwhile.
+
+    The residual is taken to fall like exp(−c r^β), as smooth kernels have it, with β from the last two doublings of
+    the rank; a power law is the limit of β → 0. The width falls with it.
+    """
+    rank, _, width = history[-1]
+    if rank < STALL_RANK:
+        return False
+    ranks, residuals = (np.log([point[i] for point in history]) for i in (0, 1))
+    at = np.interp(
+        ranks[-1] - np.log([1, 2, 4]), ranks, residuals
+    )  # now, and at a half and a quarter of the rank
+    last, before = np.diff(-at[::-1])[::-1] / math.log(2)
+    if last <= 0:
+        return True
+    beta = min(max(math.log2(last / before), 0.0), 1.0) if before > 0 else 1.0
+    exponent = GENEROUS * float(last) * 2 ** (beta / 2)  # at the present rank; `last` is that of the way here
+    return _growth(width / tol, exponent, beta) > worthwhile / rank
+
+
+def _growth(ratio: float, exponent: float, beta: float = 0.0) -> float:
+    """By what factor the rank must grow for the width to fall by `ratio`, its exponent growing with rank^beta."""
+    if exponent <= 0:
+        return math.inf
+    steps = math.log(ratio) / exponent
+    if beta > 0:
+        steps = math.log1p(beta * steps) / beta
+    return math.exp(min(steps, 700.0))
+
+
+def _next_rank(history: list[tuple[int, float, float]], tol: float) -> int:
+    """The next checkpoint: half as far again or a third, alternately, or sooner if that will do."""
+    rank, _, width = history[-1]
+    steps = [*FIRST_RANKS]
+    while steps[-1] <= rank:
+        steps.append(2 * steps[-2])
+    following = next(step for step in steps if step > rank)
+    if len(history) < 2:
+        return following
+    before, _, wider = history[-2]
+    exponent = math.log(wider / width) / math.log(rank / before)
+    needed = math.ceil(min(1.02 * rank * _growth(width / tol, exponent), following))
+    return min(following, max(needed, rank + max(4, rank // 32)))
+
+
+def _progress(history: list[tuple[int, float, float]], tol: float) -> float:
+    """How far the width has come on its way down, on a logarithmic scale."""
+    first, now = history[0][2], history[-1][2]
+    if now <= tol:
+        return 1.0
+    return min(max(math.log(first / now) / math.log(first / tol), 0.0), 1.0) if first > now else 0.0

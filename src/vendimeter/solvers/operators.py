@@ -1,0 +1,355 @@
+"""ρ as something that multiplies vectors: from a stored matrix, from features, or from blocks computed again each pass.
+
+All products are float64, also where the matrix is stored in float32: a block is upcast, then multiplied. Then rounding
+is negligible beside every other error here, and its bound is a theorem. With ``products="float32"`` a float32 matrix is
+multiplied as it is, which is faster on a GPU; what that costs is not bounded: the level of the answer is "estimated".
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    concat,
+    double,
+    move,
+    namespace,
+    transposed,
+)
+from vendimeter._matrix_checks import check
+from vendimeter.similarity import Features, Similarity
+from vendimeter.solvers._threads import run, workers
+
+__all__ = ["Blocks", "Dense", "Operator", "Rows", "Sparse", "SparseRows", "fill"]
+
+TILE = 1024  # rows and columns of a block that is computed at a time
+SQUARES_COST = 4e9  # multiplications that ‖ρ‖_F² of sparse features may take
+SINGLE = 2.0**-24  # unit roundoff of float32
+
+
+class Operator(ABC):
+    """ρ = diag(√p) K diag(√p), as products with blocks of vectors.
+
+    Attributes
+    ----------
+    size : int
+        The dimension.
+    like : array or None
+        An array on the device where vectors live.
+    error : float
+        Bound on the Frobenius norm of the difference between what is multiplied by and ρ.
+    overhead : float
+        What a pass costs beside the multiplications, in columns: reading the matrix, or computing it.
+    passes, columns, evaluations : int
+        What was spent: passes over the matrix, columns multiplied, similarities computed.
+    """
+
+    size: int
+    like: Any = None
+    overhead: float = 2.0
+
+    def __init__(self, error: float):
+        self.error = error
+        self.passes = self.columns = self.evaluations = 0
+        self._squares: float | None = None
+
+    def apply(self, vectors: Any) -> Any:
+        """ρV, for a block V of shape (size, columns)."""
+        self.passes += 1
+        self.columns += int(vectors.shape[1])
+        return self._apply(vectors)
+
+    @abstractmethod
+    def _apply(self, vectors: Any) -> Any: ...
+
+    @functools.cached_property
+    def squares(self) -> float | None:
+        """‖ρ‖_F², or None where it would cost more than it is worth."""
+        return self._sum_of_squares()
+
+    @abstractmethod
+    def _sum_of_squares(self) -> float | None: ...
+
+
+def _roots(weights: np.ndarray | None, size: int, like: Any) -> Any:
+    """√p as a column, or the number √(1/n)."""
+    if weights is None:
+        return math.sqrt(1 / size)
+    return move(np.sqrt(weights)[:, None], like)
+
+
+class Dense(Operator):
+    """A stored matrix, on the host or on a device.
+
+    Parameters
+    ----------
+    matrix : array, shape (n, n)
+        K, of any real dtype; not changed.
+    weights : ndarray or None
+        p.
+    error : float
+        Bound on the error of an entry of K.
+    products : "float64" or "float32"
+        In which precision to multiply.
+    scaled : bool
+        Whether the matrix is ρ already.
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        weights: np.ndarray | None = None,
+        *,
+        error: float = 0.0,
+        products: str = "float64",
+        scaled: bool = False,
+    ):
+        super().__init__(error)
+        self.size = int(matrix.shape[0])
+        self._matrix = matrix
+        self.like = None if isinstance(matrix, np.ndarray) else matrix
+        self._roots: Any = 1.0 if scaled else _roots(weights, self.size, matrix)
+        self._single = products == "float32"
+        # On a CPU a product with a few columns takes as long as reading the matrix; a GPU is idle with fewer.
+        self.overhead = 16.0 if self.like is None else 64.0
+
+    def _apply(self, vectors: Any) -> Any:
+        vectors = vectors * self._roots
+        return self._product(vectors) * self._roots
+
+    def _product(self, vectors: Any) -> Any:
+        matrix = self._matrix
+        xp = namespace(matrix)
+        if matrix.dtype == xp.float64:
+            return matrix @ vectors
+        if self._single:
+            return double(xp.astype(matrix, xp.float32, copy=False) @ xp.astype(vectors, xp.float32))
+        if self.like is not None:
+            parts = blocks(self.size, self.size, most=DEVICE_BYTES)
+            return concat([double(matrix[part, :]) @ vectors for part in parts])
+        out = np.empty(vectors.shape)
+        vectors = np.ascontiguousarray(vectors)
+
+        def rows(start: int, stop: int, step: int) -> None:
+            buffer = np.empty((step, self.size))
+            for first in range(start, stop, step):
+                last = min(first + step, stop)
+                np.copyto(buffer[: last - first], matrix[first:last])
+                np.matmul(buffer[: last - first], vectors, out=out[first:last])
+
+        with workers(4) as count:
+            step = max(16, BLOCK_BYTES // 2 // (8 * self.size))
+            cuts = [self.size * i // count for i in range(count + 1)]
+            run([functools.partial(rows, cuts[i], cuts[i + 1], step) for i in range(count)])
+        return out
+
+    def _sum_of_squares(self) -> float:
+        matrix, xp = self._matrix, namespace(self._matrix)
+        most = BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        own = None if isinstance(self._roots, float) else self._roots**2
+        total = 0.0
+        for part in blocks(self.size, self.size, most=most):
+            block = double(matrix[part, :], copy=False) if self.like is not None else matrix[part]
+            if self.like is None:
+                if own is None:
+                    total += float(np.einsum("ij,ij->i", block, block, dtype=np.float64).sum())
+                else:
+                    wide = block.astype(np.float64)
+                    wide *= wide
+                    total += float(own[part, 0] @ (wide @ own[:, 0]))
+            else:
+                square = block * block
+                if own is not None:
+                    square = square * own[part, :] * transposed(own)
+                total += float(xp.sum(square))
+        return total * (self._roots**4 if own is None else 1.0)
+
+
+class Sparse(Operator):
+    """A stored sparse matrix K."""
+
+    def __init__(self, matrix: Any, weights: np.ndarray | None, *, error: float = 0.0):
+        super().__init__(error)
+        self.size = int(matrix.shape[0])
+        self._matrix: Any = matrix
+        self._roots: Any = _roots(weights, self.size, None)
+
+    def _apply(self, vectors: Any) -> Any:
+        return (self._matrix @ (vectors * self._roots)) * self._roots
+
+    def _sum_of_squares(self) -> float:
+        if isinstance(self._roots, float):
+            return float(np.sum(self._matrix.data**2)) * self._roots**4
+        own = self._roots[:, 0] ** 2
+        squared = self._matrix.copy()
+        squared.data **= 2
+        return float(own @ (squared @ own))
+
+
+class SparseRows(Operator):
+    """Sparse features X: ρ = XXᵀ with scaled rows, or XᵀX where there are fewer columns than rows. K is never built."""
+
+    def __init__(self, rows: Any, weights: np.ndarray | None, *, error: float = 0.0):
+        from scipy import sparse
+
+        super().__init__(error)
+        n = int(rows.shape[0])
+        share = np.full(n, 1 / n) if weights is None else weights
+        data = rows.data * np.repeat(np.sqrt(share), np.diff(rows.indptr))
+        scaled = sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+        turned = scaled.T.tocsr()
+        # Columns that nothing is in add a zero eigenvalue each: they count in the dimension and cost nothing.
+        short = n <= rows.shape[1]
+        self._out: Any = scaled if short else turned
+        self._in: Any = turned if short else scaled
+        self.size = int(self._out.shape[0])
+
+    def _apply(self, vectors: Any) -> Any:
+        return self._out @ (self._in @ vectors)
+
+    def _sum_of_squares(self) -> float | None:
+        # ‖XXᵀ‖_F = ‖XᵀX‖_F: the cheaper of the two, a few rows at a time.
+        by_row, by_column = (np.diff(side.indptr).astype(np.float64) for side in (self._out, self._in))
+        costs = float(np.sum(by_row**2)), float(np.sum(by_column**2))
+        if min(costs) > SQUARES_COST:
+            return None
+        # The rows of X that hold few entries make XᵀX cheap, and the other way round.
+        left, right, cost = (
+            (self._in, self._out, by_column) if costs[0] <= costs[1] else (self._out, self._in, by_row)
+        )
+        other = by_row if costs[0] <= costs[1] else by_column
+        # Multiplications of each row of the product, to cut it into parts of bounded memory.
+        work = left.copy()
+        work.data = np.ones_like(work.data)
+        each = np.cumsum(work @ other)
+        del cost
+        total, start = 0.0, 0
+        while start < left.shape[0]:
+            done = each[start - 1] if start else 0.0
+            stop = max(int(np.searchsorted(each, done + 4e6, side="right")), start + 1)
+            total += float(np.sum((left[start:stop] @ right).data ** 2))
+            start = stop
+        return total
+
+
+class Rows(Operator):
+    """Dense features: ρ = XXᵀ from blocks of rows, two products a block, without a copy of the data.
+
+    Where there are fewer columns than rows the vectors have that length, and one pass over the rows does both products.
+    """
+
+    def __init__(self, features: Features, weights: np.ndarray | None):
+        super().__init__(features.entry_error)
+        self._features, self._n = features, features.n
+        self._weights = None if weights is None else weights[:, None]
+        self._narrow = features.width < features.n
+        self.size = min(features.n, features.width)
+        self.like = features.like
+        self.overhead = 8.0
+
+    def _parts(self) -> list[slice]:
+        most = 4 * BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        return blocks(self._n, self._features.width, most=most)
+
+    def _scaled(self, part: slice) -> Any:
+        rows = self._features.rows(part)
+        if self._weights is None:
+            return rows * math.sqrt(1 / self._n)
+        return rows * move(np.sqrt(self._weights[part]), self.like if self.like is not None else rows)
+
+    def _apply(self, vectors: Any) -> Any:
+        if self._narrow:
+            products = (transposed(rows) @ (rows @ vectors) for rows in map(self._scaled, self._parts()))
+            return functools.reduce(lambda a, b: a + b, products)
+        inner = functools.reduce(
+            lambda a, b: a + b,
+            (transposed(self._scaled(part)) @ vectors[part, :] for part in self._parts()),
+        )
+        return concat([self._scaled(part) @ inner for part in self._parts()])
+
+    def _sum_of_squares(self) -> float | None:
+        return None  # as much work as the matrix of features itself
+
+
+class Blocks(Operator):
+    """Blocks of similarities, computed again at every pass: for a matrix that cannot be stored.
+
+    Only the blocks on and above the diagonal are computed; each is used for both of its sides.
+    """
+
+    def __init__(self, similarity: Similarity, weights: np.ndarray | None):
+        super().__init__(similarity.entry_error)
+        self.size = similarity.n
+        self.like = similarity.like
+        self._similarity = similarity
+        self._weights = weights
+        self._roots = _roots(weights, self.size, similarity.like)
+        self.overhead = 512.0
+        self._total: float | None = None
+
+    def _apply(self, vectors: Any) -> Any:
+        vectors = vectors * self._roots
+        parts = [slice(i, min(i + TILE, self.size)) for i in range(0, self.size, TILE)]
+        sums: list[Any] = [0.0] * len(parts)
+        squares, first = 0.0, self._total is None
+        for i, rows in enumerate(parts):
+            for j in range(i, len(parts)):
+                cols = parts[j]
+                block = self._similarity.block(rows, rows if i == j else cols)
+                if first:
+                    self._inspect(block, rows, cols)
+                    squares += (1 if i == j else 2) * self._squared(block, rows, cols)
+                sums[i] = sums[i] + block @ vectors[cols, :]
+                if i != j:
+                    sums[j] = sums[j] + transposed(block) @ vectors[rows, :]
+                self.evaluations += int(block.shape[0]) * int(block.shape[1])
+        if first:
+            self._total = squares
+        return concat(sums) * self._roots
+
+    def _inspect(self, block: Any, rows: slice, cols: slice) -> None:
+        """What a user's function gave on the diagonal blocks is checked like a user's matrix."""
+        if not self._similarity.trusted and rows == cols:
+            names = np.arange(rows.start, rows.stop)
+            _, slack = check(block, self._similarity.policy, "k", self._similarity.precision, names)
+            self.error = max(self.error, self._similarity.entry_error + slack)
+
+    def _squared(self, block: Any, rows: slice, cols: slice) -> float:
+        if self._weights is None:
+            return float(namespace(block).sum(block * block)) / self.size**2
+        left, right = (move(self._weights[part], block) for part in (rows, cols))
+        return float(left @ ((block * block) @ right))
+
+    def _sum_of_squares(self) -> float | None:
+        if self._total is None:  # the first pass brings it along
+            self.apply(0.0 * self._start())
+        return self._total
+
+    def _start(self) -> Any:
+        return (
+            move(np.zeros((self.size, 1)), self.like) if self.like is not None else np.zeros((self.size, 1))
+        )
+
+
+def fill(similarity: Similarity, dtype: Any, report: Callable[[float], None] | None = None) -> np.ndarray:
+    """K of a trusted similarity on the host in this dtype, from blocks of its upper triangle."""
+    n = similarity.n
+    matrix = np.empty((n, n), dtype=dtype)
+    parts = [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]
+    for i, rows in enumerate(parts):
+        for cols in parts[i:]:
+            block = similarity.block(rows, rows if cols is rows else cols)
+            matrix[rows, cols] = block
+            if cols is not rows:
+                matrix[cols, rows] = block.T
+        if report is not None:
+            report(1 - (1 - (i + 1) / len(parts)) ** 2)
+    return matrix
