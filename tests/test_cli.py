@@ -37,6 +37,29 @@ def test_a_text_file_is_scored_by_ngrams_and_says_so(captions):
     assert "kernel ngram (guessed" in done.stderr
 
 
+def test_a_tolerance_a_method_and_memory_can_be_given(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((600, 700)))
+    result = vendi("score", path, "--tol", "1e-2", "--method", "lanczos", "--memory", "300MB")
+    assert result.returncode == 0
+    assert "lies between" in result.stdout
+    assert "with 95% confidence" in result.stdout
+    result = vendi(
+        "score", path, "--kernel", "rbf", "--tol", "1e-3", "--method", "lowrank", "--memory", "105MB"
+    )
+    assert (result.returncode, result.stderr.count("Warning:")) == (0, 1)
+    assert "Nothing is claimed" in vendi("score", path, "--kernel", "rbf", "--method", "random-features").stdout
+    for arguments, message in [
+        (["--tol", "2"], "expected a relative half-width"),
+        (["--method", "guess"], "no method 'guess'"),
+        (["--memory", "much"], "expected a number of bytes"),
+        (["--method", "lanczos", "--q", "0"], "cannot answer q=0"),
+    ]:
+        result = vendi("score", path, *arguments)
+        assert result.returncode == 2
+        assert message in " ".join(result.stderr.split())
+
+
 def test_json_goes_to_standard_output_alone(captions):
     done = vendi("score", captions, "--q", "0,1,inf", "--json")
     data = json.loads(done.stdout)

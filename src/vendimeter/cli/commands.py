@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 
 from vendimeter import __version__
 from vendimeter.cli import terminal
-from vendimeter.errors import VendimeterError
+from vendimeter.errors import ToleranceWarning, VendimeterError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,8 +36,28 @@ def vendi() -> None:
 @click.option("--column", metavar="NAME", help="The column with the samples, if the file has several.")
 @click.option("--by", metavar="NAME", help="Score each group of this column.")
 @click.option("--q", default="1", show_default=True, metavar="ORDERS", help="Orders, such as 1 or 0,1,2,inf.")
+@click.option(
+    "--tol",
+    type=float,
+    metavar="SHARE",
+    help="How precise, such as 1e-2 for 1 %; default: exact while feasible.",
+)
+@click.option(
+    "--method", metavar="NAME", help="exact, lowrank, lanczos or random-features; default: the cheapest."
+)
+@click.option("--memory", metavar="SIZE", help="Working memory, such as 2GiB.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str, as_json: bool) -> None:
+def score(
+    file: Path,
+    kernel: str | None,
+    column: str | None,
+    by: str | None,
+    q: str,
+    tol: float | None,
+    method: str | None,
+    memory: str | None,
+    as_json: bool,
+) -> None:
     """Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
 
     The result goes to standard output, everything else to standard error.
@@ -44,8 +65,11 @@ def score(file: Path, kernel: str | None, column: str | None, by: str | None, q:
     \b
     vendi score captions.txt
     vendi score digits.npz --by label
+    vendi score embeddings.npy --kernel rbf --tol 1e-2
     """  # noqa: D301 (click reads the backspace)
-    run_score(file, kernel=kernel, column=column, by=by, q=q, as_json=as_json)
+    given = {"tol": tol, "method": method, "memory": memory}
+    options = {name: value for name, value in given.items() if value is not None}
+    run_score(file, kernel=kernel, column=column, by=by, q=q, as_json=as_json, options=options)
 
 
 @vendi.command()
@@ -103,13 +127,19 @@ def run_score(
     by: str | None = None,
     q: str = "1",
     as_json: bool = False,
+    options: dict[str, Any] | None = None,
 ) -> None:
     """Read, guess, score, print; bad input becomes a message and exit code 2."""
     try:
-        result, about = _score(file, kernel, column, by, q)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ToleranceWarning)
+            result, about = _score(file, kernel, column, by, q, options or {})
     except (VendimeterError, OSError) as error:
         raise click.UsageError(terminal.printable(str(error))) from None
     click.echo(about, err=True)
+    for warning in caught:
+        if issubclass(warning.category, ToleranceWarning):
+            click.echo(f"Warning: {warning.message}", err=True)
     click.echo("", err=True)
     click.echo(
         json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False)
@@ -118,7 +148,9 @@ def run_score(
     )
 
 
-def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q: str) -> tuple[Any, str]:
+def _score(
+    file: Path, kernel: str | None, column: str | None, by: str | None, q: str, options: dict[str, Any]
+) -> tuple[Any, str]:
     # Imported here: `vendi --help` has no use for numerics.
     import vendimeter as vm
     from vendimeter._arrays import is_text
@@ -145,7 +177,10 @@ def _score(file: Path, kernel: str | None, column: str | None, by: str | None, q
         " (guessed; --kernel changes it)" if guessed else ""
     )
     if by is None:
-        return vm.score(samples, chosen, q=orders), about
+        return vm.score(samples, chosen, q=orders, **options), about
+    if options:
+        given = ", ".join(f"--{name}" for name in options)
+        raise InputError(f"{given} and --by were given; groups are scored exactly. Leave {given} away.")
     groups = vm.score_groups(samples, chosen, by=columns[by], q=orders)
     return groups, f"{about}; grouped by {terminal.printable(by)}"
 

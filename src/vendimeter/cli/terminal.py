@@ -28,10 +28,20 @@ def _score(score: Any) -> str:
     within = (
         f"is within {score.half_width:.0e} of that" if narrow else f"lies between {low:.6g} and {high:.6g}"
     )
+    # Deferred: `vendi --help` has no use for results.
+    from vendimeter.results import percentage
+
+    claim = score.level
+    if score.level == "probabilistic":
+        claim = f"with {percentage(score.confidence)} confidence"
+    exact = (
+        f"The exact score {within} ({claim})."
+        if score.level != "none"
+        else "Nothing is claimed of its error."
+    )
     return (
         f"{name}: {score:.4f}\n"
-        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. The exact score {within} "
-        f"({score.level})."
+        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. {exact}"
     )
 
 

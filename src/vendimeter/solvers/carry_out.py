@@ -24,6 +24,8 @@ __all__ = ["carry_out"]
 
 Report = Callable[[float, str], None]
 
+FILLED = 0.4  # of the progress bar: what storing the matrix takes
+
 
 def carry_out(problem: Problem, plan: Plan, report: Report | None = None) -> Solution:
     """Solve a prepared problem as planned."""
@@ -77,6 +79,7 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
     if not similarity.trusted:
         norm = math.sqrt(operator.squares or 1.0)
         tolerance = float(tolerance_of(similarity.precision, norm))
+    after = FILLED if stored else 0.0
     spare = max(problem.budget - BASE_MEMORY - stored, 8.0 * operator.size * 64)
     found = lanczos.solve(
         operator,
@@ -87,7 +90,7 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
         start=start,
         most_bytes=spare,
         tolerance=tolerance,
-        report=report,
+        report=None if report is None else lambda done, note: report(after + (1 - after) * done, note),
     )
     spectrum = found.spectrum
     if plan.precision == "float32":
@@ -143,7 +146,7 @@ def _stored(
     elif similarity.like is not None:
         matrix = _on_device(similarity, single)
     else:
-        progress = None if report is None else lambda part: report(0.05 * part, "similarities")
+        progress = None if report is None else lambda part: report(FILLED * part, "similarities")
         matrix = fill(similarity, np.float32 if single else np.float64, progress)
     operator = Dense(matrix, weights, error=error, products=products)
     if single:  # each entry was rounded once

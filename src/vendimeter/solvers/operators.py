@@ -340,16 +340,21 @@ class Blocks(Operator):
 
 
 def fill(similarity: Similarity, dtype: Any, report: Callable[[float], None] | None = None) -> np.ndarray:
-    """K of a trusted similarity on the host in this dtype, from blocks of its upper triangle."""
+    """K of a trusted similarity on the host in this dtype, from blocks of its upper triangle, several at a time."""
     n = similarity.n
     matrix = np.empty((n, n), dtype=dtype)
     parts = [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]
-    for i, rows in enumerate(parts):
-        for cols in parts[i:]:
+    pairs = [(rows, cols) for i, rows in enumerate(parts) for cols in parts[i:]]
+
+    def some(first: int, step: int) -> None:
+        for done, (rows, cols) in enumerate(pairs[first::step], 1):
             block = similarity.block(rows, rows if cols is rows else cols)
             matrix[rows, cols] = block
             if cols is not rows:
                 matrix[cols, rows] = block.T
-        if report is not None:
-            report(1 - (1 - (i + 1) / len(parts)) ** 2)
+            if report is not None and first == 0:  # the main thread tells for all
+                report(done * step / len(pairs))
+
+    with workers(len(pairs)) as count:
+        run([functools.partial(some, first, count) for first in range(count)])
     return matrix
