@@ -56,16 +56,17 @@ class Policy:
 
 def entry_tolerance(dtype: np.dtype) -> float:
     """How far entries of this dtype may be off by honest rounding."""
-    return max(16 * _unit(dtype), 1e-12)
+    return max(16 * unit_of(dtype), 1e-12)
 
 
-def _unit(dtype: np.dtype) -> float:
+def unit_of(dtype: np.dtype) -> float:
+    """Unit roundoff of entries of this dtype; whole numbers are as good as float64."""
     return float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
 
 
 def tolerance_of(dtype: np.dtype, norm: Any) -> Any:
     """How negative an eigenvalue may be by honest rounding of the entries of a matrix with this Frobenius norm."""
-    return max(16 * _unit(dtype), 1e-10) * norm
+    return max(16 * unit_of(dtype), 1e-10) * norm
 
 
 def check(

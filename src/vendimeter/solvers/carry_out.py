@@ -11,7 +11,7 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, concat, namespace
-from vendimeter._matrix_checks import tolerance_of
+from vendimeter._matrix_checks import tolerance_of, unit_of
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import exact, lanczos, lowrank
@@ -77,8 +77,10 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
     similarity = problem.similarity
     tolerance = 0.0
     if not similarity.trusted:
+        # A user's entries are rounded ones of a matrix without negative eigenvalues.
         norm = math.sqrt(operator.squares or 1.0)
         tolerance = float(tolerance_of(similarity.precision, norm))
+        operator.error += unit_of(similarity.precision) * norm
     after = FILLED if stored else 0.0
     spare = max(problem.budget - BASE_MEMORY - stored, 8.0 * operator.size * 64)
     found = lanczos.solve(

@@ -215,7 +215,12 @@ class _Search:
         return found
 
     def _squares_only(self) -> Found:
-        """Q = 2 needs ‖ρ‖_F and nothing else."""
+        """The order 2 needs ‖ρ‖_F and nothing else; of a user's matrix, a look at whether it is one."""
+        if self.tolerance:
+            batch = _Batch(self.operator, None, self._draw(LEAST))
+            for _ in range(min(STEPS, self.operator.size)):
+                batch.advance()
+            self._refuse_negative([batch.runs()])
         none = np.zeros(0)
         known = Deflated(self.operator.size, none, none, self.operator.squares, none, none)
         spectrum = Quadrature(known, 1.0, (), (0.5, 0.5), self.operator.error, "deterministic", 1.0)
@@ -239,9 +244,8 @@ class _Search:
         while True:
             self._refuse_negative(runs)
             top = ceiling(runs, known.rest, 0.04 * self._failure())
-            spectrum = Quadrature(
-                known, top, tuple(runs), self._shares(), self.operator.error, confidence=self.confidence
-            )
+            error = self.operator.error + self._negative(runs, known.rest)
+            spectrum = Quadrature(known, top, tuple(runs), self._shares(), error, confidence=self.confidence)
             width = spectrum.width(self.asked)
             found = Found(spectrum, width, width <= self.tol)
             if found.met:
@@ -302,6 +306,11 @@ class _Search:
             ]
             if max(apart, default=0.0) <= GAP * self.tol:
                 return
+
+    @staticmethod
+    def _negative(runs: list[Runs], size: int) -> float:
+        """What negative eigenvalues within the tolerance come to: none is much below the smallest Ritz value."""
+        return 1.5 * math.sqrt(size) * max(-min(run.smallest for run in runs), 0.0)
 
     def _refuse_negative(self, runs: list[Runs]) -> None:
         lowest = min(run.smallest for run in runs)

@@ -17,7 +17,7 @@ from vendimeter._matrix_checks import Policy
 from vendimeter._messages import unknown
 from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.cholesky import PIVOTS
 from vendimeter.solvers.shapes import SparseShape, collapse, sparse_shape
 
@@ -96,7 +96,7 @@ class Plan:
     Attributes
     ----------
     method : str
-        "exact", "lowrank", "lanczos" or "random-features".
+        "exact", "lowrank" or "lanczos". (Random features are features like others: their eigenvalues are taken.)
     reason : str
         Why, in words.
     side : "columns", "rows" or "sparse"
@@ -199,7 +199,7 @@ def choose(problem: Problem) -> Plan:
     if problem.precision not in PRECISIONS:
         raise unknown("precision", problem.precision, PRECISIONS)
     if problem.pivots not in PIVOTS:
-        raise unknown("pivots", problem.pivots, PIVOTS)
+        raise unknown("pivot rule", problem.pivots, PIVOTS)
     candidates = _Candidates(problem)
     exact = candidates.exact()
     project = problem.policy.project or problem.similarity.policy.project
@@ -209,7 +209,7 @@ def choose(problem: Problem) -> Plan:
         return replace(forced, considered=(exact,))
     small = candidates.exact_size <= (EXACT_SIDE if problem.tol is None else EXACT_WITH_TOL)
     fits = problem.memory is None or exact.bytes <= problem.memory
-    slow = candidates.cost >= SLOW and problem.tol is not None
+    slow = candidates.cost >= SLOW and problem.tol is not None and isinstance(problem.similarity, Pairwise)
     only = problem.method in ("exact", "random-features") or project or 0.0 in problem.orders
     if only:
         if not fits:

@@ -47,6 +47,7 @@ from vendimeter.spectrum.entropy import concave, from_norm, from_sum, slope
 
 __all__ = ["Deflated", "Quadrature", "Runs", "ceiling", "deviations", "pinching"]
 
+NOTHING = 1e-14  # a node below this part of the largest cannot be told from 0
 NEAR_ONE = 0.25  # orders this near 1 take f² as one term: split into powers, it would cancel
 
 
@@ -99,17 +100,20 @@ class Runs:
         k = self.steps
         small = self._matrices()
         nodes, vectors = np.linalg.eigh(small)
-        # The last diagonal entry that makes 0 an eigenvalue. It is never above the largest eigenvalue of A but by
-        # rounding, which shows where a node is 0 already because the rank is exhausted.
-        top = np.maximum(nodes[:, -1:], 1e-300)
-        inverse = np.sum(vectors[:, -1, :] ** 2 / np.maximum(nodes, 1e-15 * top), axis=1)
+        # The last diagonal entry that makes 0 an eigenvalue; never above the largest eigenvalue of A but by rounding.
+        # Where a node is at 0 already, because the rank is exhausted, the Gauss rule is a Radau rule as it stands.
+        top = np.maximum(nodes[:, -1:], 1e-200)
+        there = nodes[:, 0] <= NOTHING * top[:, 0]
+        inverse = np.sum(vectors[:, -1, :] ** 2 / np.maximum(nodes, NOTHING * top), axis=1)
         own = np.minimum(self.beside[:, -1] ** 2 * inverse, 4 * top[:, 0])
         stack = np.zeros((self.count, k + 1, k + 1))
         stack[:, :k, :k] = small
-        stack[:, k, k - 1] = stack[:, k - 1, k] = self.beside[:, -1]
-        stack[:, k, k] = own
+        stack[:, k, k - 1] = stack[:, k - 1, k] = np.where(there, 0.0, self.beside[:, -1])
+        stack[:, k, k] = np.where(there, 0.0, own)
         nodes, vectors = np.linalg.eigh(stack)
-        return np.maximum(nodes, 0.0), vectors[:, 0, :] ** 2 * self.mass[:, None]
+        nodes = np.where(nodes > NOTHING * top, nodes, 0.0)
+        nodes[:, 0] = 0.0  # exactly: powers below 1 feel what rounding leaves there
+        return nodes, vectors[:, 0, :] ** 2 * self.mass[:, None]
 
     @property
     def largest(self) -> float:
@@ -202,19 +206,20 @@ class Deflated:
 
     @property
     def trace(self) -> float:
-        """Tr A."""
+        """The trace of A."""
         return max(1 - float(np.sum(self.ritz)), 0.0)
 
     @property
     def trace2(self) -> float | None:
-        """Tr A²."""
+        """The trace of A², unless it is unknown or little more than the rounding of ‖ρ‖_F²."""
         if self.squares is None:
             return None
-        return max(self.squares - float(np.sum(self.ritz**2 + 2 * self.residual**2)), 0.0)
+        left = self.squares - float(np.sum(self.ritz**2 + 2 * self.residual**2))
+        return left if left > 1e5 * UNIT * self.squares else None
 
     def fit(self, q: float) -> np.ndarray:
-        """C of p = c₀ + c₁ x + c₂ x²: nearest to f in the mean square over the density."""
-        degree = 1 if self.squares is None else 2
+        """The coefficients of p = c₀ + c₁ x + c₂ x², nearest to f in the mean square over the density."""
+        degree = 1 if self.trace2 is None else 2
         # Where the density is poor (all that was seen is split off, or is one eigenvalue many times) the traces place
         # a few points by mean and spread; elsewhere these weigh nothing.
         mean = self.trace / max(self.rest, 1)
@@ -357,24 +362,34 @@ class Quadrature(Spectrum):
         known, m = self.known, self.known.rest
         if m <= 0:
             return 0.0, 0.0, 0.0
+        noise, noise2 = self._noise()
         # Jensen: never more than if all eigenvalues of A were equal.
-        most = m * float(concave(np.array(known.trace / m), q))
-        if not self.probes or self.top <= 0 or known.trace <= 4 * UNIT * known.size:
+        most = m * float(concave(np.array((known.trace + noise) / m), q))
+        if not self.probes or self.top <= 0:
             return 0.0, most / 2, most
         c, plus, minus = known.spans(q, self.top)
         certain = c[0] * m + c[1] * known.trace + c[2] * (known.trace2 or 0.0)
         low, high, square = (np.mean(np.concatenate(parts)) for parts in zip(*self._each(q, c), strict=True))
         below, above = deviations(float(square), plus, minus, self.probes, m, self.failures)
-        ends = float(certain + low) - below, float(certain + high) + above
+        unsure = abs(c[1]) * noise + abs(c[2]) * noise2
+        ends = float(certain + low) - below - unsure, float(certain + high) + above + unsure
         middle = float(certain + (low + high) / 2)
         return max(ends[0], 0.0), min(max(middle, 0.0), most), min(max(ends[1], 0.0), most)
+
+    def _noise(self) -> tuple[float, float]:
+        """What rounding may have done to tr A and tr A², which are small differences of sums near 1 and ‖ρ‖_F²."""
+        known = self.known
+        squares = 1.0 if known.squares is None else known.squares
+        unit = (16 + math.sqrt(known.size)) * UNIT
+        return unit + self.error * math.sqrt(known.size), 4 * (unit + self.error) * math.sqrt(squares)
 
     def _each(self, q: float, c: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each batch of probes: brackets of zᵀg(A)z, and an upper one of zᵀg(A)²z."""
         for run in self.runs:
-            x, w = run.gauss
-            x = np.maximum(x, 0.0)
-            y, v = run.radau
+            (x, w), (y, v) = run.gauss, run.radau
+            x = np.maximum(
+                x, NOTHING * max(run.largest, 0.0)
+            )  # from above: a node that rounding took away counts
             f_gauss, f_radau = concave(x, q), concave(y, q)
             p = np.sum(w * np.polyval(c[::-1], x), axis=1)
             low, high = np.sum(v * f_radau, axis=1) - p, np.sum(w * f_gauss, axis=1) - p
@@ -390,7 +405,7 @@ class Quadrature(Spectrum):
     def _square(self, q: float, run: Runs) -> np.ndarray:
         """Upper bounds of zᵀf(A)²z."""
         (x, w), (y, v) = run.gauss, run.radau
-        x = np.maximum(x, 0.0)
+        x = np.maximum(x, NOTHING * max(run.largest, 0.0))
         if q == 1 or (abs(q - 1) < NEAR_ONE and _one_sign(q, run.steps, self.top)):
             return np.sum(
                 v * concave(y, q) ** 2, axis=1
@@ -423,9 +438,12 @@ class Quadrature(Spectrum):
         # Everything relative to the largest value, so that no power is out of range.
         unit = max(largest, self.top, 1e-300)
         ritz = float(np.sum((known.ritz / unit) ** q))
-        least = trace**2 / m if trace2 is None else trace2
-        below = 0.0 if trace <= 0 else (least / unit / trace) ** (q - 2) * least / unit**2
-        square = self.top * trace if trace2 is None else min(trace2, self.top * trace)
+        noise, noise2 = self._noise()
+        trace += noise
+        least = max(trace - 2 * noise, 0.0) ** 2 / m if trace2 is None else max(trace2 - noise2, 0.0)
+        least = min(least, self.top * trace)
+        below = (least / unit / trace) ** (q - 2) * least / unit**2
+        square = self.top * trace if trace2 is None else min(trace2 + noise2, self.top * trace)
         above = (self.top / unit) ** (q - 2) * square / unit**2
         low, high = unit * (ritz + below) ** (1 / q), unit * (ritz + above) ** (1 / q)
         return self._ends(low - slack, high + apart + slack, q)
