@@ -48,7 +48,9 @@ def test_a_tolerance_a_method_and_memory_can_be_given(tmp_path):
         "score", path, "--kernel", "rbf", "--tol", "1e-3", "--method", "lowrank", "--memory", "105MB"
     )
     assert (result.returncode, result.stderr.count("Warning:")) == (0, 1)
-    assert "Nothing is claimed" in vendi("score", path, "--kernel", "rbf", "--method", "random-features").stdout
+    assert (
+        "Nothing is claimed" in vendi("score", path, "--kernel", "rbf", "--method", "random-features").stdout
+    )
     for arguments, message in [
         (["--tol", "2"], "expected a relative half-width"),
         (["--method", "guess"], "no method 'guess'"),

@@ -472,3 +472,83 @@ def test_memory_stays_below_what_was_allowed(method: str, caps: dict[str, str]) 
         assert exact[1] <= high
         assert low <= score <= high
     assert freely > float(next(iter(caps)).split()[0]) * 1e6  # otherwise the cap would have changed nothing
+
+
+# ------------------------------------------------------------------------------- what a hostile reader of it all found
+
+
+OPPOSED = np.where(
+    np.eye(60) > 0, 1.0, -0.5
+)  # λ_min = −28.5; after two pivots nothing is left on the diagonal
+CLUSTERS = (lambda label: 1.0 * (label[:, None] == label))(
+    np.r_[np.repeat(np.arange(30), 10), np.arange(30, 230)]
+)
+
+
+def test_an_indefinite_matrix_that_leaves_nothing_on_the_diagonal_is_found_out() -> None:
+    with pytest.raises(vm.errors.IndefiniteError, match="more similar to each other than to themselves"):
+        vm.score(OPPOSED, "precomputed", method="lowrank", tol=1e-2)
+    with pytest.raises(vm.errors.IndefiniteError, match="more similar to each other than to themselves"):
+        vm.score(list(range(60)), lambda a, b: float(OPPOSED[a, b]), method="lowrank", tol=1e-2)
+    with pytest.raises(vm.errors.IndefiniteError):
+        vm.score(OPPOSED, "precomputed", method="lanczos", q=2)
+
+
+def test_a_matrix_kept_in_float32_is_not_taken_for_an_indefinite_one() -> None:
+    points = np.random.default_rng(0).standard_normal((3000, 2))
+    found = vm.score(points, "rbf", method="lanczos", tol=1e-2, memory="170 MB")
+    assert found.diagnostics["storage"] == "float32"
+    assert contains(found, vm.score(points, "rbf", tol=1e-5, method="lowrank"))
+
+
+def test_a_tolerance_beyond_all_means_gives_the_bounds_there_are() -> None:
+    rows = np.random.default_rng(0).standard_normal((120, 200))
+    with pytest.warns(vm.errors.ToleranceWarning):
+        found = vm.score(rows, method="lanczos", tol=1e-15)
+    assert contains(found, vm.score(rows, method="exact"))
+
+
+def test_a_few_eigenvalues_many_times_need_few_probes() -> None:
+    found = vm.score(CLUSTERS, "precomputed", method="lanczos", tol=1e-2)
+    assert contains(found, vm.score(CLUSTERS, "precomputed", method="exact"))
+    assert found.diagnostics["products"] < 300
+    with pytest.warns(vm.errors.ToleranceWarning):  # an order that cannot be had does not spoil the others
+        both = vm.score(CLUSTERS, "precomputed", method="lanczos", tol=1e-2, q=[1, "inf"])
+    assert both[1].half_width <= 1e-2 * both[1]
+
+
+@pytest.mark.parametrize("q", [float(np.nextafter(1, 2)), 1 - 1e-9, 1 + 1e-6])
+def test_orders_next_to_1_are_as_1(q: float) -> None:
+    near, at = (vm.score(WIDE, method="lanczos", tol=1e-2, q=order) for order in (q, 1))
+    assert near.bounds == pytest.approx(at.bounds, rel=1e-5)
+    assert near.diagnostics["probes"] == at.diagnostics["probes"]
+
+
+def test_a_gap_in_a_function_that_is_called_again_at_every_pass_is_told() -> None:
+    def gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        a, b = np.asarray(a), np.asarray(b)
+        return np.where((a[:, None] == 3) & (b == 3000), np.nan, np.exp(-abs(a[:, None] - b)))
+
+    kernel = vm.kernels.FromFunction(gap, block=True)
+    with pytest.raises(vm.errors.MatrixError, match=r"k\[3, 3000\] is nan"):
+        vm.score(np.arange(3200.0), kernel, method="lanczos", tol=1e-2, memory="110 MB")
+
+
+@pytest.mark.parametrize("method", ["exact", "lanczos", "lowrank", "auto"])
+def test_every_call_of_a_function_is_counted(method: str) -> None:
+    calls = 0
+
+    def k(a: float, b: float) -> float:
+        nonlocal calls
+        calls += 1
+        return math.exp(-50 * abs(a - b))
+
+    found = vm.score(np.random.default_rng(2).random(200).tolist(), k, method=method, tol=1e-2)
+    assert found.diagnostics["evaluations"] == calls
+
+
+def test_samples_made_with_the_same_seed_as_the_probes_are_independent_of_them() -> None:
+    rows = np.random.default_rng(0).standard_normal((1200, 900))
+    exact = vm.score(rows, method="exact")
+    for seed in range(3):
+        assert contains(vm.score(rows, method="lanczos", tol=2e-2, rng=seed), exact)

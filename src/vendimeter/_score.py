@@ -27,7 +27,7 @@ from vendimeter.similarity import Similarity
 from vendimeter.solvers.carry_out import carry_out
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan, Problem, choose, prepared
-from vendimeter.spectrum import Eigenvalues, parse_orders
+from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum, parse_orders
 
 __all__ = ["plan", "profile", "score"]
 
@@ -376,6 +376,7 @@ def problem_of(
 def run(problem: Problem, report: Callable[[float, str], None] | None = None) -> tuple[Plan, Solution]:
     """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
     problem = prepared(problem)
+    before = problem.similarity.calls
     chosen = choose(problem)
     solution = carry_out(problem, chosen, report)
     tol, orders = problem.tol, problem.orders
@@ -386,26 +387,38 @@ def run(problem: Problem, report: Callable[[float, str], None] | None = None) ->
         solution = carry_out(problem, chosen, report)
     if problem.collapsed:
         solution.notes["distinct"] = problem.size
+    if problem.similarity.calls > before:  # a user's function: every call counts
+        solution.notes["evaluations"] = problem.similarity.calls - before
     if problem.similarity.kernel.approximate:
         return chosen, unclaimed(solution)
     tol = chosen.tol if tol is None else tol
     if tol is not None and _widest(solution, orders) > tol:
-        _warn(solution, tol, _widest(solution, orders))
+        _warn(solution, tol, orders)
     return chosen, solution
 
 
-def _warn(solution: Solution, tol: float, width: float) -> None:
+def _warn(solution: Solution, tol: float, orders: Sequence[float]) -> None:
+    width = _widest(solution, orders)
     solution.notes["tol"] = f"not met: the bounds have a relative half-width of {width:.1e}"
     rounding = "rounding in the given numbers allows no better. Pass more precise numbers, or a wider tol."
-    reason = {
+    reasons = {
         "lowrank": "the similarities are not of low rank. Use method='lanczos' or 'auto', more memory, or a wider tol.",
         "lanczos": "the work or memory set aside for it was spent. Use more memory, a wider tol, or method='exact'.",
-    }.get(solution.method, rounding)
+    }
+    reason = rounding if _rounded(solution.spectrum, tol, orders) else reasons.get(solution.method, rounding)
     warnings.warn(
         f"the bounds have a relative half-width of {width:.1e}, more than tol={tol:g}: {reason}",
         ToleranceWarning,
         stacklevel=4,
     )
+
+
+def _rounded(spectrum: Spectrum, tol: float, orders: Sequence[float]) -> bool:
+    """Whether rounding is what keeps the bounds apart."""
+    if isinstance(spectrum, LowRank):
+        rank = len(spectrum.eigenvalues)
+        return not rank or spectrum.shift * rank > 0.25 * spectrum.residual
+    return isinstance(spectrum, Quadrature) and replace(spectrum, error=0.0).width(orders) <= tol
 
 
 @functools.cache

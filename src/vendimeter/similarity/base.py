@@ -32,6 +32,7 @@ class Similarity(ABC):
     kernel: Any = None  # the kernel it came from, with every parameter fitted
     like: Any = None  # an array on the device where blocks are computed; None for the host
     precision: np.dtype = np.dtype(np.float64)  # the coarsest dtype that entries came in
+    calls: int = 0  # how many similarities a user's function was asked for
     cost: float = 64.0  # of one similarity, in floating-point operations at the speed of a matrix product
 
     @abstractmethod

@@ -68,18 +68,18 @@ def _lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
     else:
         solution = exact.solve(problem, plan.otherwise)
     found = dict(solution.notes)
-    found["evaluations"] = found.get("evaluations", plan.otherwise.evaluations) + notes["evaluations"]
+    found["evaluations"] = int(found.get("evaluations", plan.otherwise.evaluations)) + notes["evaluations"]
     return replace(solution, notes=found | {"reason": plan.otherwise.reason, "tried_first": tried_first})
 
 
 def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = None) -> Solution:
     operator, stored = _operator(problem, plan, report)
     similarity = problem.similarity
-    tolerance = 0.0
+    tolerance = operator.error
     if not similarity.trusted:
         # A user's entries are rounded ones of a matrix without negative eigenvalues.
         norm = math.sqrt(operator.squares or 1.0)
-        tolerance = float(tolerance_of(similarity.precision, norm))
+        tolerance += float(tolerance_of(similarity.precision, norm))
         operator.error += unit_of(similarity.precision) * norm
     after = FILLED if stored else 0.0
     spare = max(problem.budget - BASE_MEMORY - stored, 8.0 * operator.size * 64)

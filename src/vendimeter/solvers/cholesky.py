@@ -55,6 +55,7 @@ SLAB = 256  # columns of the factor that are stored together
 WORK_BYTES = 4 << 20  # of a block of similarities on the host; a few of its size are held at a time
 WIDE_BYTES = 32 << 20  # of feature rows on the host
 GRAM_ROWS, DEVICE_GRAM_ROWS = 2048, 16_384  # rows of F in one product: fewer bound rounding better
+SPOT = 16  # items among which what is left over is looked at
 INDEFINITE = 1e3  # a residual similarity below −(this times honest rounding) is no rounding
 WIDEST = 4096  # features with more columns than this are not squared for ‖ρ‖_F
 
@@ -514,6 +515,32 @@ class Cholesky:
             raise IndefiniteError(
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, {lowest:.4g} is left of the similarity of item {self._names[i]} with itself (expected ≥ 0). "
+                "Use a positive semidefinite kernel, or pass project=True to drop the negative eigenvalues, which "
+                "takes the exact method."
+            )
+
+    def spot_check(self) -> None:
+        """Look at what is left over among a few items: none may be more than its diagonal allows.
+
+        A matrix can be indefinite without a negative residual on the diagonal.
+        """
+        others = np.setdiff1d(np.flatnonzero(self._share > 0), self.pivots)
+        if self.similarity.trusted or not len(others):
+            return
+        places = np.sort(
+            generator(len(others), "spot check").choice(others, min(SPOT, len(others)), replace=False)
+        )
+        left, roots = self._residues(places), np.sqrt(np.maximum(self._share[places], 0.0))
+        own = np.sqrt(np.maximum(np.diag(left), 0.0))
+        beyond = (np.abs(left) - np.outer(own, own)) / np.outer(roots, roots)
+        np.fill_diagonal(beyond, 0.0)
+        a, b = np.unravel_index(beyond.argmax(), beyond.shape)
+        # A rounding error of the diagonal shows here by its root.
+        if beyond[a, b] > max(math.sqrt(INDEFINITE * self._honest), 1e-6):
+            i, j = self._names[places[[a, b]]]
+            raise IndefiniteError(
+                f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
+                f"for, items {i} and {j} are more similar to each other than to themselves (by {beyond[a, b]:.4g}). "
                 "Use a positive semidefinite kernel, or pass project=True to drop the negative eigenvalues, which "
                 "takes the exact method."
             )

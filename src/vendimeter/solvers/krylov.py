@@ -8,6 +8,7 @@ says how the eigenvalues lie before a single probe is spent.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -189,15 +190,21 @@ class Krylov:
             np.searchsorted(np.cumsum(2 * residual[:keep] ** 2), (apart * values[0]) ** 2, side="right")
         )
         keep = min(keep, self._operator.size - 1)
-        components = (vectors[: len(self._random), keep:].T @ self._random) ** 2
-        weights = components.mean(axis=1) if components.shape[1] else np.zeros(len(values) - keep)
+        weights = ((vectors[: len(self._random)].T @ self._random) ** 2).mean(axis=1)
+        if self.exhausted:
+            # What is left are copies of eigenvalues that were split off: a vector of the space stands for an eigenvalue
+            # as often as the Gaussian vectors are longer along it than along one direction.
+            weights[:keep] = np.maximum(weights[:keep] - 1 - 3 * math.sqrt(2 / self.random), 0.0)
+        else:
+            weights[:keep] = 0.0
+        seen = weights > 0
         known = Deflated(
             self._operator.size,
             values[:keep],
             residual[:keep],
             self._operator.squares,
-            np.maximum(values[keep:], 0.0),
-            weights,
+            np.maximum(values[seen], 0.0),
+            weights[seen],
         )
         return known, vectors[:, :keep]
 

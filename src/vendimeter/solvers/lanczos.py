@@ -26,11 +26,11 @@ from vendimeter.spectrum.quadrature import Deflated, Quadrature, Runs, ceiling
 
 __all__ = ["Found", "solve"]
 
-LEAST = 8  # probes
+LEAST = 12  # probes
 STEPS_LEAST, STEPS, STEPS_MOST = 5, 10, 48  # of a probe: at least, usually, at most
 AIM = 0.9  # of the tolerance: what probes are planned for, so that the first look usually suffices
-SPLIT = 0.1  # of the tolerance: what the split may cost
-GAP = 0.25  # of the tolerance: how far the brackets may be apart
+SPLIT = 0.08  # of the tolerance: what the split may cost
+GAP = 0.2  # of the tolerance: how far the brackets may be apart
 RUNG = 1.5  # how many times more probes the next rung of the ladder has
 FIRST = 0.85  # the share in the probability of failure of the first rung, of the first split; then of what is left
 
@@ -102,6 +102,7 @@ class _Search:
         report: Callable[[float, str], None] | None,
     ):
         self.operator, self.tol, self.confidence = operator, tol, confidence
+        self.aim = tol  # what work is planned for: the tolerance, or what can be afforded
         self.asked = list(orders)
         self.sums = [q for q in orders if q < 2]
         self.norms = [q for q in orders if q > 2 or (q == 2 and operator.squares is None)]
@@ -131,10 +132,10 @@ class _Search:
 
     def _budgets(self, known: Deflated | None = None) -> dict[float, float]:
         """What the split may cost in T, for each order: an error in T is one of the score when divided by Σλ^q."""
-        return {q: SPLIT * self.tol * (1.0 if known is None else known.power_sum(q)) for q in self.sums}
+        return {q: SPLIT * self.aim * (1.0 if known is None else known.power_sum(q)) for q in self.sums}
 
     def _split(self) -> tuple[Deflated, np.ndarray]:
-        apart = 2 * SPLIT * self.tol if self.norms else math.inf
+        apart = 2 * SPLIT * self.aim if self.norms else math.inf
         known, vectors = self.krylov.deflate(self._budgets(), apart)
         if any(q != 1 for q in self.sums):  # Σλ^q is known roughly now
             known, vectors = self.krylov.deflate(self._budgets(known), apart)
@@ -158,7 +159,7 @@ class _Search:
         shares = self._shares()
         fixed = SPLIT / 2 + GAP / 2
         counts = [
-            known.needed(q, top, (AIM - fixed) * self.tol * known.power_sum(q), shares) for q in self.sums
+            known.needed(q, top, (AIM - fixed) * self.aim * known.power_sum(q), shares) for q in self.sums
         ]
         return max([float(LEAST), *counts])
 
@@ -192,14 +193,24 @@ class _Search:
         """Split, probe, look; again until the tolerance holds or the budget is spent."""
         if not self.sums and not self.norms:
             return self._squares_only()
-        known, coefficients = self.grow()
+        known, coefficients = self._affordable(*self.grow())
         while True:
             found, advice = self._probe(known, coefficients)
             if found.met or advice == "stop":
                 break
             self.splits, self.rung = self.splits + 1, 0
-            known, coefficients = self.grow(more=max(4, self.krylov.passes))
+            known, coefficients = self._affordable(*self.grow(more=max(4, self.krylov.passes)))
         return self._told(found)
+
+    def _affordable(self, known: Deflated, vectors: np.ndarray) -> tuple[Deflated, np.ndarray]:
+        """The split for a wider aim, where the tolerance would take more probes than can be paid for.
+
+        An aim that cannot be met would split nothing off, and spend all on probes.
+        """
+        while self.aim < 0.25 and self._needed(known) * STEPS > max(self._left(), 0):
+            self.aim *= 1.5
+            known, vectors = self._split()
+        return known, vectors
 
     def _told(self, found: Found) -> Found:
         """With what was spent."""
@@ -216,7 +227,7 @@ class _Search:
 
     def _squares_only(self) -> Found:
         """The order 2 needs ‖ρ‖_F and nothing else; of a user's matrix, a look at whether it is one."""
-        if self.tolerance:
+        if self.tolerance > self.operator.error:
             batch = _Batch(self.operator, None, self._draw(LEAST))
             for _ in range(min(STEPS, self.operator.size)):
                 batch.advance()
@@ -232,18 +243,19 @@ class _Search:
 
     def _shares(self) -> tuple[float, float]:
         """Of the bound on F and of the statistical error; the rest is for the largest eigenvalue."""
-        return 0.06 * self._failure(), 0.9 * self._failure()
+        return 0.2 * self._failure(), 0.76 * self._failure()
 
     def _probe(self, known: Deflated, coefficients: np.ndarray) -> tuple[Found, str]:
         basis = self.krylov.vectors(coefficients) if coefficients.shape[1] else None
-        count = max(LEAST, int(min(math.ceil(self._needed(known)), self._room(), self._left() // STEPS)))
-        batch = _Batch(self.operator, basis, self._draw(count))
+        first = max(LEAST, math.ceil(min(self._needed(known), self._left() // STEPS)))
+        batch = _Batch(self.operator, basis, self._draw(min(first, self._room())))
         self._advance(batch, known)
-        runs, first, steps = [batch.runs()], count, batch.steps
+        runs, steps = [batch.runs()], batch.steps
         del batch
+        runs += self._run(basis, first - runs[0].count, steps)
         while True:
             self._refuse_negative(runs)
-            top = ceiling(runs, known.rest, 0.04 * self._failure())
+            top = min(ceiling(runs, known.rest, 0.04 * self._failure()), known.trace + 1e-12)
             error = self.operator.error + self._negative(runs, known.rest)
             spectrum = Quadrature(known, top, tuple(runs), self._shares(), error, confidence=self.confidence)
             width = spectrum.width(self.asked)
@@ -253,31 +265,36 @@ class _Search:
             self._say(0.6, f"half-width {width:.1e}, wanted {self.tol:.1e}")
             wanted = self._more(spectrum)
             cheap = wanted * steps <= max(self.krylov.dimension, 24 * steps)
-            if not cheap and self._can_grow() and self._left() > 2 * self.krylov.dimension:
+            blunt = spectrum.width(self.norms) > self.tol  # what no number of probes will mend
+            if (blunt or not cheap) and self._can_grow() and self._left() > 2 * self.krylov.dimension:
                 return found, "grow"
             # The rung that is high enough, or the highest that can be paid for.
             most = spectrum.probes + min(wanted, self._left() // steps)
             rungs = [math.ceil(first * RUNG**j) for j in range(self.rung + 1, self.rung + 24)]
             paid = [j for j, rung in enumerate(rungs) if rung <= spectrum.probes + self._left() // steps]
-            if not paid or math.isinf(wanted):
+            if not paid or not wanted:
                 return found, "stop"
             step = next((j for j in paid if rungs[j] >= most), paid[-1])
             self.rung += step + 1
-            extra = rungs[step] - spectrum.probes
-            while extra > 0:  # in batches that memory can hold
-                now = min(extra, self._room())
-                more = _Batch(self.operator, basis, self._draw(now))
-                for _ in range(steps):
-                    more.advance()
-                runs.append(more.runs())
-                extra -= now
+            runs += self._run(basis, rungs[step] - spectrum.probes, steps)
+
+    def _run(self, basis: Any, count: int, steps: int) -> list[Runs]:
+        """So many probes more, in batches that memory can hold."""
+        runs = []
+        while count > 0:
+            batch = _Batch(self.operator, basis, self._draw(min(count, self._room())))
+            for _ in range(steps):
+                batch.advance()
+            runs.append(batch.runs())
+            count -= batch.count
+        return runs
 
     def _draw(self, count: int) -> Any:
         return gaussian(self.generator, self.operator.size, count, self.operator.like)
 
     def _room(self) -> int:
         """How many probes memory can hold at a time, at the usual number of steps and with what a step takes."""
-        return max(LEAST, self.vectors // (STEPS + 6))
+        return max(2, self.vectors // (STEPS + 6))
 
     def _left(self) -> int:
         return self.budget - self.operator.columns
@@ -304,13 +321,16 @@ class _Search:
                 for q in self.sums
                 for low, high, _ in probe._each(q, np.zeros(3))
             ]
-            if max(apart, default=0.0) <= GAP * self.tol:
+            if max(apart, default=0.0) <= GAP * self.aim:
                 return
 
-    @staticmethod
-    def _negative(runs: list[Runs], size: int) -> float:
-        """What negative eigenvalues within the tolerance come to: none is much below the smallest Ritz value."""
-        return 1.5 * math.sqrt(size) * max(-min(run.smallest for run in runs), 0.0)
+    def _negative(self, runs: list[Runs], size: int) -> float:
+        """What negative eigenvalues within the tolerance come to, beyond what rounding is known to do.
+
+        None is taken to be much below the smallest Ritz value: that is an assumption about a user's matrix.
+        """
+        lowest = -min(run.smallest for run in runs)
+        return 1.5 * math.sqrt(size) * lowest if lowest > self.operator.error else 0.0
 
     def _refuse_negative(self, runs: list[Runs]) -> None:
         lowest = min(run.smallest for run in runs)
@@ -324,8 +344,6 @@ class _Search:
     def _more(self, spectrum: Quadrature) -> float:
         """How many probes more would do: the statistical part shrinks with the root of their number."""
         wanted = 0.0
-        if self.norms and spectrum.width(self.norms) > self.tol:
-            return math.inf  # no number of probes will do
         for q in self.sums:
             now = spectrum.width([q])
             fixed = (SPLIT / 2 + GAP / 2) * self.tol

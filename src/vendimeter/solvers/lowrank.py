@@ -102,6 +102,8 @@ def solve(
             report(_progress(history, tol), f"rank {factor.rank}, half-width {width:.1e}")
         met, ended = width <= tol, factor.exhausted or factor.rank >= factor.capacity
         stalled = not met and not ended and worthwhile is not None and _stalls(history, tol, worthwhile)
+        if met or ended:
+            factor.spot_check()
         if met or ended or stalled:
             return Run(factor, spectrum, met, stalled, width, history)
         rank = _next_rank(history, tol)

@@ -22,10 +22,11 @@ from vendimeter._devices import (
     double,
     move,
     namespace,
+    to_host,
     transposed,
 )
-from vendimeter._matrix_checks import check
-from vendimeter.similarity import Features, Similarity
+from vendimeter._matrix_checks import check, not_finite
+from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.solvers._threads import run, workers
 
 __all__ = ["Blocks", "Dense", "Operator", "Rows", "Sparse", "SparseRows", "fill"]
@@ -316,11 +317,24 @@ class Blocks(Operator):
         return concat(sums) * self._roots
 
     def _inspect(self, block: Any, rows: slice, cols: slice) -> None:
-        """What a user's function gave on the diagonal blocks is checked like a user's matrix."""
-        if not self._similarity.trusted and rows == cols:
+        """What a user's function gives is checked: diagonal blocks like a matrix, a few other pairs both ways."""
+        similarity = self._similarity
+        if similarity.trusted:
+            return
+        if rows == cols:
             names = np.arange(rows.start, rows.stop)
-            _, slack = check(block, self._similarity.policy, "k", self._similarity.precision, names)
-            self.error = max(self.error, self._similarity.entry_error + slack)
+            _, slack = check(block, similarity.policy, "k", similarity.precision, names)
+            self.error = max(self.error, similarity.entry_error + slack)
+            return
+        there = to_host(block)
+        if not np.isfinite(there).all():
+            i, j = np.argwhere(~np.isfinite(there))[0]
+            raise not_finite(float(there[i, j]), rows.start + i, cols.start + j, "k")
+        if isinstance(similarity, Pairwise):
+            a, b = np.arange(rows.start, rows.stop)[:8], np.arange(cols.start, cols.stop)[-8:]
+            back = to_host(similarity.block(b, a)).T
+            self.evaluations += back.size
+            similarity.compare(there[:8, -8:], back, a, b)
 
     def _squared(self, block: Any, rows: slice, cols: slice) -> float:
         if self._weights is None:

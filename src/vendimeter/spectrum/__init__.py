@@ -14,6 +14,7 @@ from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order,
 from vendimeter.spectrum.eigenvalues import Eigenvalues, Moment, bracket
 from vendimeter.spectrum.entropy import hill
 from vendimeter.spectrum.lowrank import LowRank
+from vendimeter.spectrum.quadrature import Quadrature
 
 __all__ = [
     "UNIT",
@@ -22,6 +23,7 @@ __all__ = [
     "Level",
     "LowRank",
     "Moment",
+    "Quadrature",
     "Spectrum",
     "bracket",
     "hill",

@@ -137,7 +137,7 @@ def ceiling(runs: Sequence[Runs], size: int, failure: float) -> float:
     # All of them must have started with so small a component: the probabilities multiply.
     component = math.sqrt(float(betaincinv(0.5, (size - 1) / 2, failure ** (1 / count))))
     root = math.tanh(math.acosh(1 / component) / (2 * steps - 1))
-    return top / max(1 - root**2, 1e-6)
+    return top / max(1 - root**2, 1e-15)
 
 
 def pinching(ritz: np.ndarray, residual: np.ndarray, q: float) -> np.ndarray:
@@ -380,7 +380,7 @@ class Quadrature(Spectrum):
         """What rounding may have done to tr A and tr A², which are small differences of sums near 1 and ‖ρ‖_F²."""
         known = self.known
         squares = 1.0 if known.squares is None else known.squares
-        unit = (16 + math.sqrt(known.size)) * UNIT
+        unit = (16 + known.size) * UNIT
         return unit + self.error * math.sqrt(known.size), 4 * (unit + self.error) * math.sqrt(squares)
 
     def _each(self, q: float, c: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -458,10 +458,12 @@ class Quadrature(Spectrum):
 
 
 def _tail(deviation: float, span: float, count: int, x: float) -> float:
-    """E with (N F²/2G²)(s − log(1+s)) = x, s = eG/F²: exceeded with probability e⁻ˣ at most."""
-    if deviation <= 0 or span <= 0:
+    """The error e with (N F²/2G²)(s − log(1+s)) = x, s = eG/F²: exceeded with probability e⁻ˣ at most."""
+    if deviation <= 0:
         return 0.0
-    level = 2 * x * span**2 / (count * deviation**2)
+    level = 2 * x * max(span, 0.0) ** 2 / (count * deviation**2)
+    if level < 1e-12:  # the limit of a small span; beyond, s − log(1+s) would cancel
+        return 2 * deviation * math.sqrt(x / count) * (1 + 1e-5)
     s = level + math.sqrt(level**2 + 2 * level)  # from above, since s − log(1+s) ≥ s²/(2(1+s))
     for _ in range(60):
         step = (s - math.log1p(s) - level) * (1 + s) / s
@@ -477,14 +479,14 @@ def _one_sign(q: float, steps: int, top: float) -> bool:
     (1−q)² f² = x^2q − 2x^(q+1) + x². The derivative of order j of x^e is e(e−1)…(e−j+1) x^(e−j): the two terms are
     compared at `top`, where they are nearest to each other, since their ratio is a power of x.
     """
-    order = 2 * steps + 1
-    first, second = (_falling(power, order) for power in (2 * q, q + 1))
+    order, near = 2 * steps + 1, q - 1  # exactly: 2q − 2 and q + 1 − 2 are small, and all that counts
+    first, second = (_falling(times * near, order) for times in (2, 1))
     at_top = first[0] * math.exp(first[1] - second[1] + (q - 1) * math.log(top)) - 2 * second[0]
     at_zero = first[0] if q < 1 else -2 * second[0]
     return at_top < 0 and at_zero < 0
 
 
-def _falling(power: float, order: int) -> tuple[float, float]:
-    """Sign and logarithm of power (power − 1) … (power − order + 1)."""
-    factors = power - np.arange(order)
+def _falling(beyond: float, order: int) -> tuple[float, float]:
+    """Sign and logarithm of e (e − 1) … (e − order + 1) for e = 2 + beyond."""
+    factors = beyond + (2.0 - np.arange(order))
     return float(np.prod(np.sign(factors))), float(np.sum(np.log(np.abs(factors))))
