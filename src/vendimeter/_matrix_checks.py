@@ -114,14 +114,15 @@ def _check_dense(
         data *= scale
         slack += 4 * UNIT
     worst, place = 0.0, (0, 0)
-    for rows in parts:
-        gap = double(data[rows, :])
-        gap -= transposed(double(data[:, rows]))
+    for rows in parts:  # what lies left of a block was compared with the blocks before it
+        first = rows.start
+        gap = double(data[rows, first:])
+        gap -= transposed(double(data[first:, rows]))
         gap = xp.reshape(xp.abs(gap), (-1,))
         at = int(xp.argmax(gap))
         if float(gap[at]) > worst:
-            i, j = divmod(at, n)
-            worst, place = float(gap[at]), (i + rows.start, j)
+            i, j = divmod(at, n - first)
+            worst, place = float(gap[at]), (i + first, j + first)
     if worst > 0:
         if worst > tolerance and not policy.symmetrize:
             raise _asymmetry(data, place, names, what)

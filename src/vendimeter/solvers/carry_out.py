@@ -17,7 +17,18 @@ from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers import exact, lanczos, lowrank
 from vendimeter.solvers.exact import Solution, validated
 from vendimeter.solvers.gram import gram
-from vendimeter.solvers.operators import SINGLE, Blocks, Dense, Operator, Rows, Sparse, SparseRows, fill
+from vendimeter.solvers.operators import (
+    SINGLE,
+    Blocks,
+    Dense,
+    Operator,
+    Rows,
+    Sparse,
+    SparseRows,
+    compact,
+    fill,
+    side_by_side,
+)
 from vendimeter.solvers.plan import BASE_MEMORY, Plan, Problem
 
 __all__ = ["carry_out"]
@@ -83,17 +94,18 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
         operator.error += unit_of(similarity.precision) * norm
     after = FILLED if stored else 0.0
     spare = max(problem.budget - BASE_MEMORY - stored, 8.0 * operator.size * 64)
-    found = lanczos.solve(
-        operator,
-        tol=plan.tol or 0.0,
-        orders=problem.orders,
-        confidence=problem.confidence,
-        rng=problem.rng,
-        start=start,
-        most_bytes=spare,
-        tolerance=tolerance,
-        report=None if report is None else lambda done, note: report(after + (1 - after) * done, note),
-    )
+    with side_by_side(operator):
+        found = lanczos.solve(
+            operator,
+            tol=plan.tol or 0.0,
+            orders=problem.orders,
+            confidence=problem.confidence,
+            rng=problem.rng,
+            start=start,
+            most_bytes=spare,
+            tolerance=tolerance,
+            report=None if report is None else lambda done, note: report(after + (1 - after) * done, note),
+        )
     spectrum = found.spectrum
     if plan.precision == "float32":
         spectrum = replace(spectrum, level="estimated")
@@ -112,6 +124,8 @@ def _operator(problem: Problem, plan: Plan, report: Report | None) -> tuple[Oper
         error = similarity.rounding
         if similarity.sparse:
             return Sparse(similarity.data, weights, error=error), 0.0
+        if plan.storage == "float32":
+            return _rounded(compact(similarity.data), weights, error, products)
         return Dense(similarity.data, weights, error=error, products=products), 0.0
     if isinstance(similarity, Features):
         if similarity.sparse:
@@ -150,10 +164,16 @@ def _stored(
     else:
         progress = None if report is None else lambda part: report(FILLED * part, "similarities")
         matrix = fill(similarity, np.float32 if single else np.float64, progress)
+    if single:
+        return _rounded(matrix, weights, error, products)
+    return Dense(matrix, weights, error=error, products=products), 8.0 * n * n
+
+
+def _rounded(matrix: Any, weights: np.ndarray | None, error: float, products: str) -> tuple[Operator, float]:
+    """A matrix whose entries were each rounded to float32 once."""
     operator = Dense(matrix, weights, error=error, products=products)
-    if single:  # each entry was rounded once
-        operator.error += SINGLE * math.sqrt(operator.squares or 1.0)
-    return operator, (4.0 if single else 8.0) * n * n
+    operator.error += SINGLE * math.sqrt(operator.squares or 1.0)
+    return operator, 4.0 * operator.size**2
 
 
 def _on_device(similarity: Similarity, single: bool) -> Any:

@@ -30,7 +30,10 @@ LEAST = 12  # probes
 STEPS_LEAST, STEPS, STEPS_MOST = 5, 10, 48  # of a probe: at least, usually, at most
 AIM = 0.9  # of the tolerance: what probes are planned for, so that the first look usually suffices
 SPLIT = 0.08  # of the tolerance: what the split may cost
-GAP = 0.2  # of the tolerance: how far the brackets may be apart
+GAP, WIDE_GAP = (
+    0.2,
+    0.4,
+)  # of the tolerance: how far brackets may be apart, where columns and where passes cost
 RUNG = 1.5  # how many times more probes the next rung of the ladder has
 FIRST = 0.85  # the share in the probability of failure of the first rung, of the first split; then of what is left
 
@@ -106,6 +109,8 @@ class _Search:
         self.asked = list(orders)
         self.sums = [q for q in orders if q < 2]
         self.norms = [q for q in orders if q > 2 or (q == 2 and operator.squares is None)]
+        # Fewer steps with more probes, where a pass costs more than its columns.
+        self.gap = GAP + (WIDE_GAP - GAP) * operator.overhead / (operator.overhead + 16)
         self.generator = generator(rng, "lanczos")
         self.budget, self.tolerance, self.report = budget, tolerance, report
         # A vector of length n takes 8n bytes. The space takes up to three times its dimension while it grows, and half
@@ -157,7 +162,7 @@ class _Search:
         if top <= 0:
             return LEAST
         shares = self._shares()
-        fixed = SPLIT / 2 + GAP / 2
+        fixed = SPLIT / 2 + self.gap / 2
         counts = [
             known.needed(q, top, (AIM - fixed) * self.aim * known.power_sum(q), shares) for q in self.sums
         ]
@@ -321,7 +326,7 @@ class _Search:
                 for q in self.sums
                 for low, high, _ in probe._each(q, np.zeros(3))
             ]
-            if max(apart, default=0.0) <= GAP * self.aim:
+            if max(apart, default=0.0) <= self.gap * self.aim:
                 return
 
     def _negative(self, runs: list[Runs], size: int) -> float:
@@ -346,7 +351,7 @@ class _Search:
         wanted = 0.0
         for q in self.sums:
             now = spectrum.width([q])
-            fixed = (SPLIT / 2 + GAP / 2) * self.tol
+            fixed = (SPLIT / 2 + self.gap / 2) * self.tol
             target = AIM * self.tol - fixed
             if now > self.tol:
                 wanted = max(wanted, spectrum.probes * ((max(now - fixed, 0.0) / target) ** 2 - 1))

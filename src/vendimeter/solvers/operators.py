@@ -8,9 +8,11 @@ multiplied as it is, which is faster on a GPU; what that costs is not bounded: t
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,10 @@ from vendimeter._matrix_checks import check, not_finite
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.solvers._threads import run, workers
 
-__all__ = ["Blocks", "Dense", "Operator", "Rows", "Sparse", "SparseRows", "fill"]
+__all__ = ["Blocks", "Dense", "Operator", "Rows", "Sparse", "SparseRows", "compact", "fill", "side_by_side"]
 
 TILE = 1024  # rows and columns of a block that is computed at a time
+SIDE_BY_SIDE = 2048  # items from which a stored matrix is multiplied by several threads
 SQUARES_COST = 4e9  # multiplications that ‖ρ‖_F² of sparse features may take
 SINGLE = 2.0**-24  # unit roundoff of float32
 
@@ -56,6 +59,7 @@ class Operator(ABC):
     size: int
     like: Any = None
     overhead: float = 2.0
+    threads: int = 1  # of Python, each with one of BLAS; see `side_by_side`
 
     def __init__(self, error: float):
         self.error = error
@@ -78,6 +82,23 @@ class Operator(ABC):
 
     @abstractmethod
     def _sum_of_squares(self) -> float | None: ...
+
+
+@contextmanager
+def side_by_side(operator: Operator) -> Iterator[None]:
+    """Products of a large matrix on the host by Python threads, for as long as this lasts.
+
+    BLAS has one thread meanwhile: a thread of its own that waits for work takes a core from the others.
+    """
+    if not isinstance(operator, Dense) or operator.like is not None or operator.size < SIDE_BY_SIDE:
+        yield
+        return
+    with workers(operator.size // 64) as count:
+        operator.threads = count
+        try:
+            yield
+        finally:
+            operator.threads = 1
 
 
 def _roots(weights: np.ndarray | None, size: int, like: Any) -> Any:
@@ -119,8 +140,10 @@ class Dense(Operator):
         self.like = None if isinstance(matrix, np.ndarray) else matrix
         self._roots: Any = 1.0 if scaled else _roots(weights, self.size, matrix)
         self._single = products == "float32"
-        # On a CPU a product with a few columns takes as long as reading the matrix; a GPU is idle with fewer.
-        self.overhead = 16.0 if self.like is None else 64.0
+        # On a CPU a product with a few columns takes as long as reading the matrix; a GPU is idle with fewer. Measured.
+        self.overhead = 64.0
+        if self.like is None:
+            self.overhead = 24.0 if matrix.dtype == np.float64 else 16.0
 
     def _apply(self, vectors: Any) -> Any:
         vectors = vectors * self._roots
@@ -129,28 +152,29 @@ class Dense(Operator):
     def _product(self, vectors: Any) -> Any:
         matrix = self._matrix
         xp = namespace(matrix)
-        if matrix.dtype == xp.float64:
-            return matrix @ vectors
-        if self._single:
+        if self._single and matrix.dtype != xp.float64:
             return double(xp.astype(matrix, xp.float32, copy=False) @ xp.astype(vectors, xp.float32))
-        if self.like is not None:
+        if self.like is not None and matrix.dtype != xp.float64:
             parts = blocks(self.size, self.size, most=DEVICE_BYTES)
             return concat([double(matrix[part, :]) @ vectors for part in parts])
-        out = np.empty(vectors.shape)
-        vectors = np.ascontiguousarray(vectors)
-
-        def rows(start: int, stop: int, step: int) -> None:
-            buffer = np.empty((step, self.size))
-            for first in range(start, stop, step):
-                last = min(first + step, stop)
-                np.copyto(buffer[: last - first], matrix[first:last])
-                np.matmul(buffer[: last - first], vectors, out=out[first:last])
-
-        with workers(4) as count:
-            step = max(16, BLOCK_BYTES // 2 // (8 * self.size))
-            cuts = [self.size * i // count for i in range(count + 1)]
-            run([functools.partial(rows, cuts[i], cuts[i + 1], step) for i in range(count)])
+        if matrix.dtype == xp.float64 and self.threads == 1:
+            return matrix @ vectors
+        # A few rows at a time, so that they are read from memory once, upcast and multiplied in the cache.
+        out, vectors = np.empty(vectors.shape), np.ascontiguousarray(vectors)
+        step = max(48, BLOCK_BYTES // 2 // (8 * self.size))
+        cuts = [self.size * i // self.threads for i in range(self.threads + 1)]
+        run([functools.partial(self._rows, vectors, out, a, b, step) for a, b in itertools.pairwise(cuts)])
         return out
+
+    def _rows(self, vectors: np.ndarray, out: np.ndarray, start: int, stop: int, step: int) -> None:
+        buffer = None if self._matrix.dtype == np.float64 else np.empty((step, self.size))
+        for first in range(start, stop, step):
+            part = slice(first, min(first + step, stop))
+            rows = self._matrix[part]
+            if buffer is not None:
+                np.copyto(buffer[: len(rows)], rows)
+                rows = buffer[: len(rows)]
+            np.matmul(rows, vectors, out=out[part])
 
     def _sum_of_squares(self) -> float:
         matrix, xp = self._matrix, namespace(self._matrix)
@@ -351,6 +375,16 @@ class Blocks(Operator):
         return (
             move(np.zeros((self.size, 1)), self.like) if self.like is not None else np.zeros((self.size, 1))
         )
+
+
+def compact(matrix: np.ndarray) -> np.ndarray:
+    """A copy in float32, made by all cores: most of the time goes into fresh memory."""
+    copy = np.empty(matrix.shape, dtype=np.float32)
+    with workers(len(matrix) // 64) as count:
+        cuts = [len(matrix) * i // count for i in range(count + 1)]
+        parts = [slice(a, b) for a, b in itertools.pairwise(cuts)]
+        run([functools.partial(np.copyto, copy[part], matrix[part]) for part in parts])
+    return copy
 
 
 def fill(similarity: Similarity, dtype: Any, report: Callable[[float], None] | None = None) -> np.ndarray:
