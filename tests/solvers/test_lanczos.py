@@ -197,7 +197,7 @@ def test_an_interval_of_less_confidence_is_narrower_and_errors_come_nearer_to_it
         assert found.spectrum.probes == lanczos.LEAST  # the same probes for all of them
         widths[confidence] = found.width
     assert list(widths.values()) == sorted(widths.values())
-    assert widths[0.95] > 1.3 * widths[0.5]
+    assert widths[0.95] > 1.2 * widths[0.5]
     many = run_many(rho, truth, 3e-3, range(60), confidence=0.5)
     assert many.held.mean() >= 0.5
     # It is an interval for one in two, not for nineteen in twenty in disguise: errors come near its ends.
@@ -348,6 +348,7 @@ def test_a_matrix_in_float32_has_its_rounding_in_the_bounds(real):
     K = CASES["fingerprints"](real) * 500
     operator = Dense(K.astype(np.float32))
     operator.error = SINGLE * math.sqrt(operator.squares)
+    operator.overhead = Dense(K).overhead  # so that the blocks are as wide
     double = lanczos.solve(Dense(K), tol=1e-3, orders=[1.0], rng=4).spectrum.score(1)
     single = lanczos.solve(operator, tol=1e-3, orders=[1.0], rng=4).spectrum.score(1)
     truth = exact_of(K / 500)

@@ -281,7 +281,8 @@ class _Candidates:
         """
         e = 0.3 * 2.0**-24
         moved = math.sqrt(self.n) * e * math.log(math.sqrt(self.n) / e)
-        return self.similarity.like is None and min(self.problem.orders) >= 1 and moved <= 0.1 * self.tol
+        fine = min(self.problem.orders) >= 1 and any(q != 2 for q in self.problem.orders)
+        return self.similarity.like is None and fine and moved <= 0.1 * self.tol
 
     @staticmethod
     def _is_double(matrix: Matrix) -> bool:
