@@ -190,7 +190,7 @@ class _Search:
             done = len(known.ritz) and not pays and self._sharp(known)
             if full or self.operator.columns >= self.budget // 2 or done:
                 return known, vectors
-            goal = krylov.passes + max(2, krylov.passes // 4)
+            goal = krylov.passes + max(2, krylov.passes // 8)
 
     # ------------------------------------------------------------------------------------------------------- the probes
 

@@ -152,7 +152,7 @@ class Dense(Operator):
     def _product(self, vectors: Any) -> Any:
         matrix = self._matrix
         xp = namespace(matrix)
-        if self._single and matrix.dtype != xp.float64:
+        if self._single and matrix.dtype != xp.float64 and self.threads == 1:
             return double(xp.astype(matrix, xp.float32, copy=False) @ xp.astype(vectors, xp.float32))
         if self.like is not None and matrix.dtype != xp.float64:
             parts = blocks(self.size, self.size, most=DEVICE_BYTES)
@@ -167,14 +167,20 @@ class Dense(Operator):
         return out
 
     def _rows(self, vectors: np.ndarray, out: np.ndarray, start: int, stop: int, step: int) -> None:
-        buffer = None if self._matrix.dtype == np.float64 else np.empty((step, self.size))
+        as_is = self._matrix.dtype == np.float64 or (self._single and self._matrix.dtype == np.float32)
+        buffer = None if as_is else np.empty((step, self.size))
+        if buffer is None and self._single:
+            vectors = vectors.astype(self._matrix.dtype)
         for first in range(start, stop, step):
             part = slice(first, min(first + step, stop))
             rows = self._matrix[part]
             if buffer is not None:
                 np.copyto(buffer[: len(rows)], rows)
                 rows = buffer[: len(rows)]
-            np.matmul(rows, vectors, out=out[part])
+            if rows.dtype == np.float64:
+                np.matmul(rows, vectors, out=out[part])
+            else:
+                out[part] = rows @ vectors
 
     def _sum_of_squares(self) -> float:
         matrix, xp = self._matrix, namespace(self._matrix)
