@@ -15,7 +15,8 @@ from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
 from vendimeter._messages import brief, in_group, shape_of, unknown
 from vendimeter._options import check_rng
-from vendimeter._score import mended, refuse_matrix, run, similarity_of
+from vendimeter._run import run
+from vendimeter._score import mended, refuse_matrix, similarity_of
 from vendimeter._weights import raw_weights
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.groups import Columns, GroupScores

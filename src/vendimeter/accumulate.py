@@ -18,7 +18,8 @@ from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_r
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng
-from vendimeter._score import run, to_score, unclaimed
+from vendimeter._run import run, unclaimed
+from vendimeter._score import to_score
 from vendimeter._tables import check_alignment
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError

@@ -22,7 +22,8 @@ from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Operator
-from vendimeter.spectrum.quadrature import Deflated, Quadrature, Runs, ceiling
+from vendimeter.spectrum.quadrature import Deflated, Quadrature
+from vendimeter.spectrum.rules import Runs, ceiling
 
 __all__ = ["Found", "solve"]
 
