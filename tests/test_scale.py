@@ -524,6 +524,11 @@ def test_orders_next_to_1_are_as_1(q: float) -> None:
     assert near.diagnostics["probes"] == at.diagnostics["probes"]
 
 
+def test_progress_is_yes_no_or_as_it_fits() -> None:
+    with pytest.raises(vm.errors.InputError, match="progress='x'; expected True, False, or None"):
+        vm.score(WIDE, progress="x")  # type: ignore[call-overload]
+
+
 def test_a_gap_in_a_function_that_is_called_again_at_every_pass_is_told() -> None:
     def gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a, b = np.asarray(a), np.asarray(b)

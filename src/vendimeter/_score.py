@@ -12,6 +12,7 @@ import numpy as np
 from vendimeter._arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
 from vendimeter._matrix_checks import Policy
+from vendimeter._messages import brief
 from vendimeter._options import check_rng
 from vendimeter._progress import Progress
 from vendimeter._run import exact_seconds, problem_of, run
@@ -166,6 +167,8 @@ def score(
     orders, several = parse_orders(q)
     rng = check_rng(rng)
     policy = Policy(normalize, symmetrize, project)
+    if progress not in (None, True, False):
+        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
     if method == "random-features":
         kernel = stand_in(as_kernel(kernel), seed=rng)
     if weights is not None or counts is not None:
