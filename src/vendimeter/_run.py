@@ -110,9 +110,9 @@ def _rounded(spectrum: Spectrum, tol: float, orders: Sequence[float]) -> bool:
 def _speed() -> float:
     """Operations a second of a matrix product on this machine, for the estimate of what an exact answer would take."""
     block = np.ones((768, 768))
-    block @ block  # the first one starts threads
+    np.matmul(block, block)  # the first one starts threads
     began = time.perf_counter()
-    block @ block
+    np.matmul(block, block)
     return 2 * 768**3 / max(time.perf_counter() - began, 1e-6)
 
 
