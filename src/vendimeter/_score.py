@@ -150,11 +150,11 @@ def score(
 
     Notes
     -----
-    Bounds of "lowrank" and "lanczos" assume that the similarity matrix is positive semidefinite. Kernels of this package
-    give such matrices; of a user's matrix or function, what shows otherwise is an error, and "exact" looks at all of it.
-    Those of "lanczos" assume besides that the generator's numbers are independent and normal; they hold with `confidence`
-    for each order by itself, whatever the data made the method do, and negative eigenvalues within the rounding of a
-    user's entries are in them by an estimate. All of it, with the derivation, is in `vendimeter.spectrum.quadrature`.
+    Bounds of "lowrank" and "lanczos" assume that the similarity matrix is positive semidefinite. Kernels of this
+    package give such matrices; of a user's matrix or function, what shows otherwise is an error, and "exact" looks at
+    all of it. Those of "lanczos" assume besides that the generator's numbers are independent and normal; they hold with
+    `confidence` for each order by itself, whatever the data made the method do, and negative eigenvalues within the
+    rounding of a user's entries are in them by an estimate. The derivation is in `vendimeter.spectrum.quadrature`.
 
     References
     ----------
