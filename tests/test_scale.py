@@ -501,6 +501,14 @@ def test_a_matrix_kept_in_float32_is_not_taken_for_an_indefinite_one() -> None:
     assert contains(found, vm.score(points, "rbf", tol=1e-5, method="lowrank"))
 
 
+def test_the_rounding_of_storage_is_not_taken_for_a_trace_that_is_off() -> None:
+    rows = np.random.default_rng(5).standard_normal((1500, 40)) * np.geomspace(3, 0.05, 40)
+    found = vm.score(rows, "rbf", method="lanczos", tol=1e-3)  # ‖ρ‖_F is large, and what is left of it small
+    assert found.diagnostics["storage"] == "float32"
+    assert found.half_width <= 1e-3 * found
+    assert contains(found, vm.score(rows, "rbf", method="exact"))
+
+
 def test_a_tolerance_beyond_all_means_gives_the_bounds_there_are() -> None:
     rows = np.random.default_rng(0).standard_normal((120, 200))
     with pytest.warns(vm.errors.ToleranceWarning):

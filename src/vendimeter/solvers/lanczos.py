@@ -263,7 +263,15 @@ class _Search:
             self._refuse_negative(runs)
             top = min(ceiling(runs, known.rest, 0.04 * self._failure()), known.trace + 1e-12)
             error = self.operator.error + self._negative(runs, known.rest)
-            spectrum = Quadrature(known, top, tuple(runs), self._shares(), error, confidence=self.confidence)
+            spectrum = Quadrature(
+                known,
+                top,
+                tuple(runs),
+                self._shares(),
+                error,
+                confidence=self.confidence,
+                drift=self.operator.drift,
+            )
             width = spectrum.width(self.asked)
             found = Found(spectrum, width, width <= self.tol)
             if found.met:

@@ -50,6 +50,8 @@ class Operator(ABC):
         An array on the device where vectors live.
     error : float
         Bound on the Frobenius norm of the difference between what is multiplied by and ρ.
+    drift : float
+        The part of it that is not the rounding of a matrix that was stored: the traces feel it.
     overhead : float
         What a pass costs beside the multiplications, in columns: reading the matrix, or computing it.
     passes, columns, evaluations : int
@@ -62,7 +64,7 @@ class Operator(ABC):
     threads: int = 1  # of Python, each with one of BLAS; see `side_by_side`
 
     def __init__(self, error: float):
-        self.error = error
+        self.error = self.drift = error
         self.passes = self.columns = self.evaluations = 0
         self._squares: float | None = None
 
@@ -354,7 +356,7 @@ class Blocks(Operator):
         if rows == cols:
             names = np.arange(rows.start, rows.stop)
             _, slack = check(block, similarity.policy, "k", similarity.precision, names)
-            self.error = max(self.error, similarity.entry_error + slack)
+            self.error = self.drift = max(self.error, similarity.entry_error + slack)
             return
         there = to_host(block)
         if not np.isfinite(there).all():

@@ -207,6 +207,8 @@ class Quadrature(Spectrum):
         Bound on the Frobenius norm of what rounding did to ρ.
     confidence : float
         The probability with which an interval holds, each order by itself.
+    drift : float
+        Bound on the error of an entry as it was computed, before storing it rounded it: by it the trace is off 1.
 
     Examples
     --------
@@ -226,6 +228,7 @@ class Quadrature(Spectrum):
     error: float = 0.0
     level: Level = "probabilistic"
     confidence: float = 0.95
+    drift: float = 0.0
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -291,7 +294,7 @@ class Quadrature(Spectrum):
         known = self.known
         squares = 1.0 if known.squares is None else known.squares
         unit = (16 + known.size) * UNIT
-        return unit + self.error * math.sqrt(known.size), 4 * (unit + self.error) * math.sqrt(squares)
+        return unit + self.drift * math.sqrt(known.size), 4 * (unit + self.drift) * math.sqrt(squares)
 
     def _each(self, q: float, c: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each batch of probes: brackets of zᵀg(A)z, and an upper one of zᵀg(A)²z."""
