@@ -10,8 +10,9 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 demo: .venv/.demo
 	@$(BIN)/vendi demo
 
+# torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
 test: .venv/.ready
-	$(BIN)/python -m pytest
+	VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest
 
 lint: .venv/.ready
 	$(BIN)/ruff check .
@@ -35,6 +36,7 @@ experiments: .venv/.ready
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(INSTALL) torch==2.13.0
 	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-deps --upgrade --target .venv/torchvision torchvision timm torch-fidelity
 	@touch $@ .venv/.demo
 
 # The demo needs little: a newcomer should not wait for the developers' tools.

@@ -34,7 +34,7 @@ def test_a_text_file_is_scored_by_ngrams_and_says_so(captions):
     expected = vm.score(captions.read_text().split("\n")[::2][:1] * 2 + ["an octopus opens a jar"], "ngram")
     assert f"Vendi Score: {expected:.4f}" in done.stdout
     assert "out of 3" in done.stdout
-    assert "kernel ngram (guessed" in done.stderr
+    assert "taken for texts, compared by the kernel ngram (a guess" in done.stderr
 
 
 def test_a_tolerance_a_method_and_memory_can_be_given(tmp_path):
@@ -95,9 +95,10 @@ def test_tables(tmp_path, name, content, arguments, score):
 
 @pytest.mark.parametrize(("name", "content", "arguments", "message"), [
     (None, b"", [], "there is no file"),
-    ("a.xyz", b"1", [], "expected one of .npy"),
+    ("a.xyz", b"1", [], "expected one of .txt"),
     ("a.txt", b"", [], "holds no samples"),
-    ("a.txt", b"\xff\xfe\xfa", [], "not UTF-8"),
+    ("a.txt", b"\xff\xfe\xfa", [], "is UTF-16 text; expected UTF-8"),
+    ("a.txt", b"a\n\xe9\n", [], "line 2 of"),
     ("a.csv", b"a,b\n1\n", [], "line 2 of"),
     ("a.csv", b"a,b\nx,y\n", [], "--column"),
     ("a.csv", b"a,b\n1,2\n", ["--column", "c"], "no column"),
@@ -107,9 +108,18 @@ def test_tables(tmp_path, name, content, arguments, score):
     ("a.txt", b"x\ny\n", ["--kernel", "ngrams"], "Did you mean 'ngram'"),
     ("a.csv", b"1,2\n3,4\n", [], "holds numbers; expected the names"),
     ("a.csv", b"a;b\n1;2\n", [], "separated by ','"),
-    ("a.csv", b"x,y\n1,2\n,4\n", [], "row 2 has no value in the column 'x'"),
+    ("a.csv", b"x,y\n1,2\n,4\n", [], "line 3 of"),
     ("a.csv", b"t,g\nx,1\ny,2\n", ["--column", "t", "--by", "t"], "both name 't'"),
-    ("a.jsonl", b'{"t": ["x", "y"]}\n{"t": ["z"]}\n', [], "not a list of numbers"),
+    ("a.jsonl", b'{"t": ["x", "y"]}\n{"t": ["z"]}\n', ["--tol", "1e-2"], "groups are scored exactly"),
+    ("a.jsonl", b'{"t": {"x": 1}}\n', [], "which the command cannot tell"),
+    ("a.smi", b"CCO\nC1CC\n", [], "item 1 (line 2 of"),
+    ("a.smi", b"C1CC\n", ["--skip-broken"], "all 1 records are broken"),
+    ("a.fasta", b"ACGT\n", [], "line 1 of"),
+    ("a.parquet", b"PAR1rubbish", [], "Parquet"),
+    ("a.txt", b"x\n", ["--kind", "dogs"], "no kind 'dogs'"),
+    ("a", b"x\n", ["--format", "word"], "no format 'word'"),
+    ("a.csv", b"x,w\na,1\nb,much\n", ["--column", "x", "--weight", "w"], "line 3 of"),
+    ("a.png", b"no picture", [], "expected one of .txt"),
     ("a.jsonl", b'{"v": [1, 2]}\n{"v": [1]}\n', [], "expected one length"),
     ("a.jsonl", b'{"v": ' + b"[" * 100000 + b"\n", [], "nested too deeply"),
     ("a.npz", b"PK\x03\x04rubbish", [], "could not be read"),
@@ -133,7 +143,7 @@ def test_a_pickle_in_a_numpy_file_is_never_loaded(tmp_path):
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     done = vendi("score", tmp_path / "evil.npy")
     assert done.returncode == 2
-    assert "could not be read" in done.stderr
+    assert "never unpickled" in done.stderr
 
 
 def test_labels_are_data_not_escape_codes(tmp_path):
@@ -192,3 +202,103 @@ def test_the_files_of_the_demo_can_be_kept_and_scored(tmp_path):
     assert vendi("demo", "--keep", tmp_path / "kept").returncode == 0
     done = vendi("score", tmp_path / "kept" / "captions.csv", "--column", "caption", "--by", "set")
     assert "stuck model" in done.stdout
+
+
+def shown(done):
+    """What was printed, on one line: the terminal's width does not matter."""
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.split()), " ".join(done.stderr.split())
+
+
+def test_lists_of_texts_are_groups(tmp_path):
+    answers = {"colour?": ["red", "red"], "number?": ["one", "two"]}
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps({"p": p, "a": a}) + "\n" for p, a in answers.items()))
+    out, about = shown(vendi("score", path, "--column", "a", "--by", "p"))
+    assert "number? 2 2.00" in out
+    assert "colour? 2 1.00" in out
+    assert "2 lists from" in about
+    assert "lists of texts, each a group" in about
+
+
+def test_many_groups_are_summed_up(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps({"a": [f"w{i}", "x"]}) + "\n" for i in range(100)))
+    out, _ = shown(vendi("score", path))
+    assert out.startswith("Mean over 100 groups: 2.0000 ± 0 (standard error)")
+    assert "… 80 more in between; --json has all" in out
+
+
+def test_a_folder_of_pictures(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for label in ("cat", "dog"):
+        (tmp_path / label).mkdir()
+        for i in range(3):
+            image.fromarray(rng.integers(0, 255, (40, 50, 3), dtype=np.uint8)).save(
+                tmp_path / label / f"{i}.png"
+            )
+    (tmp_path / "dog" / "broken.png").write_bytes(b"no picture")
+    done = vendi("score", tmp_path)
+    assert done.returncode == 2
+    assert "broken.png" in " ".join(done.stderr.split())
+    out, about = shown(vendi("score", tmp_path, "--by", "label", "--skip-broken"))
+    assert out.startswith("group items score")
+    assert "cat 3 " in out
+    assert "6 items from" in about
+    assert "taken for images, compared by the kernel pixels (--kernel changes" in about
+    assert "1 broken record was left out" in about
+
+
+def test_shards_and_standard_input(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
+    for i, part in enumerate(np.split(X, 2)):
+        parquet.write_table(pa.table({"name": ["x"] * 20, "v": part.tolist()}), tmp_path / f"{i}.parquet")
+    expected = f"Vendi Score: {vm.score(X):.4f}"
+    assert expected in shown(vendi("score", tmp_path / "*.parquet", "--column", "v"))[0]
+    assert expected in shown(vendi("score", *sorted(tmp_path.glob("*.parquet")), "--column", "v"))[0]
+    lines = "".join(json.dumps({"v": row.tolist()}) + "\n" for row in X)
+    out, about = shown(vendi("score", "-", input=lines))
+    assert expected in out
+    assert "40 items from standard input" in about
+    assert "out of 7" in shown(vendi("score", "-", "--limit", "7", input=lines))[0]
+
+
+def test_weights_kinds_and_broken_molecules(tmp_path):
+    (tmp_path / "a.csv").write_text("s,w\nCCO,1\nCCO,1\nc1ccccc1,2\nC1CC,1\n")
+    path = tmp_path / "a.csv"
+    out, about = shown(vendi("score", path, "--column", "s", "--weight", "w", "--skip-broken"))
+    assert "Vendi Score: 2.0000" in out
+    assert "taken for molecules, compared by the kernel morgan (a guess: the texts are SMILES" in about
+    assert "line 5 of" in about
+    out, about = shown(vendi("score", path, "--column", "s", "--kind", "texts"))
+    assert "taken for texts, compared by the kernel ngram (--kernel changes" in about
+    assert "out of 4" in out
+
+
+def test_more_than_fits_is_streamed(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from vendimeter.cli import inputs
+    from vendimeter.cli.commands import vendi as command
+
+    X = np.random.default_rng(0).standard_normal((100, 4))
+    np.savez(tmp_path / "x.npz", v=X, label=np.arange(100) % 3)
+    arguments = ["score", str(tmp_path / "x.npz"), "--column", "v", "--json"]
+    calls = []
+    update = vm.Accumulator.update
+    monkeypatch.setattr(inputs, "AT_ONCE", 16)
+    monkeypatch.setattr(
+        vm.Accumulator, "update", lambda self, batch, **more: (calls.append(len(batch)), update(self, batch, **more))
+    )  # fmt: skip
+    done = CliRunner().invoke(command, arguments)
+    assert json.loads(done.stdout)["score"] == pytest.approx(float(vm.score(X)), rel=1e-12)
+    assert max(calls) == 16
+    done = CliRunner().invoke(command, [*arguments, "--by", "label"])
+    expected = vm.score_groups(X, by=np.arange(100) % 3)
+    assert [row["score"] for row in json.loads(done.stdout)["groups"]] == pytest.approx(
+        expected.scores.tolist(), rel=1e-12
+    )
+    whole = CliRunner().invoke(command, [*arguments, "--kernel", "rbf"])
+    assert json.loads(whole.stdout)["score"] == pytest.approx(float(vm.score(X, "rbf")), rel=1e-12)

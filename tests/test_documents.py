@@ -16,6 +16,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
     [
         "README.md",
         "CONTRIBUTING.md",
+        "docs/inputs.md",
         "docs/scale.md",
         "docs/streams.md",
         "docs/gradients.md",

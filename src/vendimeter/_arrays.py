@@ -1,7 +1,8 @@
 """What the user passed → items, or rows of numbers: arrays of any library, SciPy sparse, columns of frame libraries.
 
 Arrays on a device stay there (see `_devices`). Libraries are looked up in `sys.modules`, never imported to find out
-what an object is: who has a sparse array or a frame has imported its library already.
+what an object is: who has a sparse array or a frame has imported its library already. Frames of libraries beyond
+pandas, polars and Arrow become one of these in `_frames.known`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from vendimeter import _devices
 from vendimeter._devices import is_foreign, is_real, local
+from vendimeter._frames import is_strange_column, is_strange_table, known, vectors
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import EmptyError, InputError
 
@@ -47,13 +49,13 @@ def _is_any(value: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def is_table(value: Any) -> bool:
-    """Whether this is a pandas or polars frame or an Arrow table."""
-    return _is_any(value, _TABLES)
+    """Whether this is a frame of any library: pandas, polars, Arrow, or what `_frames` knows."""
+    return _is_any(value, _TABLES) or is_strange_table(value)
 
 
 def is_frame_column(value: Any) -> bool:
     """Whether this is a single column of a frame library (a Series or an Arrow array)."""
-    return _is_any(value, _COLUMNS)
+    return _is_any(value, _COLUMNS) or is_strange_column(value)
 
 
 def is_text(samples: Any) -> bool:
@@ -97,6 +99,7 @@ def refuse_masked(value: Any, what: str) -> None:
 
 def to_numpy(column: Any) -> np.ndarray:
     """A column of any frame library as a NumPy array."""
+    column = known(column)
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return column.to_numpy(zero_copy_only=False)
     return np.asarray(column) if type(column).__name__ == "Categorical" else column.to_numpy()
@@ -104,6 +107,7 @@ def to_numpy(column: Any) -> np.ndarray:
 
 def to_list(column: Any) -> list[Any]:
     """A column, array or sequence as a list of plain Python values."""
+    column = known(column)
     if is_frame_column(column):
         for name in ("to_pylist", "to_list", "tolist"):
             if hasattr(column, name):
@@ -137,6 +141,7 @@ def unwrapped(items: Any) -> Any:
 
 def length(samples: Any) -> int:
     """How many items there are."""
+    samples = known(samples)
     if is_sparse(samples) or isinstance(samples, np.ndarray) or is_foreign(samples):
         if len(samples.shape) == 0:
             raise InputError(f"samples is the single value {brief(samples)}; expected a collection of items.")
@@ -181,6 +186,7 @@ def blocks(count: int, width: int, itemsize: int = 8, most: int = BLOCK_BYTES) -
 
 def as_list(samples: Any, *, kernel: str) -> Any:
     """Items of any type as an array, a list or CSR rows: something that can be indexed by position."""
+    samples = known(samples)
     samples = to_numpy(samples) if is_frame_column(samples) else local(samples)
     refuse_masked(samples, "samples")
     if isinstance(samples, str | bytes):
@@ -228,7 +234,10 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     """
     if isinstance(samples, str):
         raise _strings(kernel)
-    items = as_list(samples, kernel=kernel)
+    samples = known(samples)
+    column = is_frame_column(samples) and len(samples) > 0
+    found = vectors(samples, kernel) if column else None
+    items = as_list(samples, kernel=kernel) if found is None else found
     if is_sparse(items):
         return _sparse_rows(items, kernel, dense)
     if is_text(items):
@@ -271,9 +280,11 @@ def _stack(items: Any, kernel: str) -> Any:
     items = unwrapped(items)
     if is_foreign(items):
         return items
+    # A column of pandas holds arrays or lists as objects; as a list they become one array in one go.
+    objects = isinstance(items, np.ndarray) and items.ndim == 1
     try:
-        rows = np.asarray(items)
-        if rows.dtype != object:
+        rows = np.asarray(items.tolist() if objects else items)
+        if rows.dtype.kind in "buif" if objects else rows.dtype != object:
             return rows
     except ValueError:
         pass

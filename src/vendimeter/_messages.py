@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import os
 import reprlib
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from vendimeter.errors import InputError, UnknownNameError
 
-__all__ = ["brief", "digits", "in_group", "printable", "shape_of", "unknown"]
+__all__ = ["brief", "digits", "in_group", "printable", "shape_of", "unknown", "warn"]
+
+LISTED = 30  # names that a message lists
+_PACKAGE = os.path.dirname(__file__)
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -53,6 +59,14 @@ def in_group(label: Any) -> Iterator[None]:
         raise type(error)(f"group {brief(label)}: {error}") from None
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of something at the line of the user's that led to it, however deep in the package it came up."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def unknown(what: str, given: object, known: Iterable[object]) -> UnknownNameError:
     """An error for a name that is not among the known ones, with the nearest of them."""
     known = list(known)
@@ -62,5 +76,5 @@ def unknown(what: str, given: object, known: Iterable[object]) -> UnknownNameErr
     hint = next(
         (f" Did you mean {brief(name)}?" for name in known if near and str(name).lower() == near[0]), ""
     )
-    listed = ", ".join(brief(name) for name in known[:12]) + (", …" if len(known) > 12 else "")
+    listed = ", ".join(brief(name) for name in known[:LISTED]) + (", …" if len(known) > LISTED else "")
     return UnknownNameError(f"there is no {what} {brief(given)}.{hint} There are: {listed or 'none'}.")

@@ -14,11 +14,13 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress", "clock_time"]
+__all__ = ["Progress", "clock_time", "showing"]
 
 FIRST = 1.0  # seconds of work before anything is shown: what is done by then needs no progress
 BETWEEN = 0.1  # seconds between two drawings
@@ -27,6 +29,19 @@ SHORT_BAR = 8  # … and where the line is too short for that
 WIDEST = 120  # cells of the line: a longer one is hard to read
 EIGHTHS = "▏▎▍▌▋▊▉"
 HIDE, SHOW, ERASE = "\x1b[?25l", "\x1b[?25h", "\x1b[K"
+
+
+_wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)
+
+
+@contextmanager
+def showing(shown: bool | None) -> Iterator[None]:
+    """Within this block, what was not told otherwise is shown always (True), never, or on terminals (None)."""
+    token = _wanted.set(shown)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 class Progress:
@@ -70,6 +85,7 @@ class Progress:
         # Only a terminal is told to hide its cursor; in anything else lines are overwritten with spaces.
         self._escapes = terminal and os.environ.get("TERM") != "dumb" and os.name != "nt"
         dumb = os.environ.get("TERM") == "dumb"
+        shown = _wanted.get() if shown is None else shown
         self._open = self._stream is not None and (terminal and not dumb if shown is None else bool(shown))
         self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self._blocks = self._can_write("█░…" + EIGHTHS)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief
+from vendimeter._messages import brief, warn
 from vendimeter._options import as_number, byte_count
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.similarity import Similarity
@@ -91,10 +90,9 @@ def _warn(solution: Solution, tol: float, orders: Sequence[float]) -> None:
         "lanczos": "the work or memory set aside for it was spent. Use more memory, a wider tol, or method='exact'.",
     }
     reason = rounding if _rounded(solution.spectrum, tol, orders) else reasons.get(solution.method, rounding)
-    warnings.warn(
+    warn(
         f"the bounds have a relative half-width of {width:.1e}, more than tol={tol:g}: {reason}",
         ToleranceWarning,
-        stacklevel=4,
     )
 
 

@@ -14,11 +14,12 @@ from vendimeter._devices import diagonal, double, is_foreign, is_real, local, na
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief
 from vendimeter._options import check_rng
-from vendimeter._progress import Progress
+from vendimeter._progress import Progress, showing
 from vendimeter._run import exact_seconds, problem_of, run
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError
+from vendimeter.io.collection import takes_collections
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.results import Profile, Score
@@ -72,6 +73,7 @@ def score(
     rng: int = ...,
     progress: bool | None = ...,
 ) -> Profile: ...
+@takes_collections
 def score(
     samples: Any,
     kernel: Any = "cosine",
@@ -98,10 +100,10 @@ def score(
 
     Parameters
     ----------
-    samples : array, sparse array, list or table
-        The items: rows of an array of shape (n, d), a SciPy sparse array, a list of anything the kernel can compare, or
-        a table (pandas, polars, Arrow, dict of columns, list of records) for kernels that name columns. With
-        ``kernel="precomputed"`` the similarity matrix.
+    samples : array, sparse array, list, table or Collection
+        The items: rows of an array of shape (n, d), a SciPy sparse array, a list of anything the kernel can compare,
+        a table (pandas, polars, Arrow, dict of columns, list of records) for kernels that name columns, or what
+        `vendimeter.read` gives, with its weights. With ``kernel="precomputed"`` the similarity matrix.
     kernel : str, Kernel or callable
         What makes two items similar: a name (``"cosine"``, ``"rbf"``, ``"ngram"``, ``"jaccard"``, …), a kernel from
         `vendimeter.kernels`, or a function k(a, b) of two items.
@@ -184,7 +186,7 @@ def score(
         check_alignment(
             samples, weights if counts is None else counts, "weights" if counts is None else "counts"
         )
-    with wide_mode(precision, samples):
+    with wide_mode(precision, samples), showing(progress):
         similarity = similarity_of(samples, kernel, rng)
         p, n = probabilities(weights, counts, similarity.n)
         problem = problem_of(
@@ -279,6 +281,7 @@ def _square(samples: Any) -> Any:
     return rows if square and is_real(rows) else None
 
 
+@takes_collections
 def plan(
     samples: Any,
     kernel: Any = "cosine",

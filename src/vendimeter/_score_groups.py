@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
+from vendimeter import _frames, _tables
 from vendimeter._arrays import is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, is_real, local, namespace, wide_mode
 from vendimeter._matrix_checks import Policy
@@ -20,6 +20,7 @@ from vendimeter._score import mended, refuse_matrix, similarity_of
 from vendimeter._weights import raw_weights
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.groups import Columns, GroupScores
+from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, Batch, batches, matrix_batches
@@ -49,8 +50,9 @@ def score_groups(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table, or groups of them
-        One collection, grouped by `by`; or, without `by`, a mapping from label to samples or a list of groups.
+    samples : array, sparse array, list, table, Collection, or groups of them
+        One collection, grouped by `by`; or, without `by`, a mapping from label to samples or a list of groups. What
+        `vendimeter.read` gives is grouped by its labels, or by its lists where each sample is a list of texts.
     kernel : str, Kernel or callable
         As for `vendimeter.score`; parameters that come from data are fitted once on all items.
     by : list, array, or name of a column
@@ -84,6 +86,14 @@ def score_groups(
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
     request = Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
+    if isinstance(samples, Collection):
+        samples = samples.labelled(by)
+        if weights is None and counts is None:
+            weights = samples.probabilities()
+        with samples.placed():
+            found = _score_groups(samples.samples, kernel, samples.labels, weights, counts, request)
+        return found.result(several)
+    samples = _frames.known(samples)
     with wide_mode(precision, samples):
         return _score_groups(samples, kernel, by, weights, counts, request).result(several)
 
@@ -291,7 +301,7 @@ def _take(
     """Eigenvalues of many groups; a negative one is rounding, or projected away on request, or an error."""
     values, error, mass = batch.eigenvalues, batch.error, None
     if project:
-        mass = -np.minimum(values, 0.0).sum(axis=-1)
+        mass = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
         values, error = projected(values, error)
     else:
         low = values[:, -1] < -np.maximum(batch.tolerance, error)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Number
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,30 +16,40 @@ from vendimeter._devices import DEVICE_BYTES, is_foreign, local
 from vendimeter._messages import brief, shape_of
 from vendimeter.accumulate import Accumulator
 from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.collection import Collection
+from vendimeter.io.reading import read_batches
 
 __all__ = ["score_stream"]
 
-BATCH_BYTES = 64 << 20  # of a file or array that are read at a time
+BATCH_BYTES = 64 << 20  # of an array that are worked on at a time
 
 
 def score_stream(
-    source: Any, kernel: Any = "cosine", *, q: Any = 1, precision: str = "float64", rng: int = 0
+    source: Any,
+    kernel: Any = "cosine",
+    *,
+    q: Any = 1,
+    precision: str = "float64",
+    rng: int = 0,
+    **reading: Any,
 ) -> Any:
     """The score of more items than fit into memory, in one pass over them.
 
     Parameters
     ----------
     source : path, array, list of these, or iterable of batches
-        A .npy file (it is read in pieces, never whole), an array (a memory-mapped one, say), a list of such shards; or
-        anything that gives batches one after another, such as a generator: each is what the kernel takes, or a path. A
-        PyTorch data loader must give samples alone; where it gives labels too, pass
-        ``(batch[0] for batch in loader)``.
+        A file, a folder or a pattern such as ``"shards/*.parquet"`` (read in pieces, never whole; see
+        `vendimeter.read`), an array (a memory-mapped one, say), a list of such shards; or anything that gives batches
+        one after another, such as a generator: each is what the kernel takes, or a path. A PyTorch data loader must
+        give samples alone; where it gives labels too, pass ``(batch[0] for batch in loader)``.
     kernel : str or Kernel
         One that can be accumulated; see `Accumulator`.
     q : float, str or list of them
         The order or orders.
     precision, rng
         As for `Accumulator`, which also takes weights, can be saved half-way, and merges.
+    **reading
+        How files are read, as for `vendimeter.read_batches`: ``samples="embedding"`` names the column, and so on.
 
     Returns
     -------
@@ -55,7 +64,7 @@ def score_stream(
     8.0
     """
     total = Accumulator(kernel, precision=precision, rng=rng)
-    for place, batch in pieces(source):
+    for place, batch in pieces(source, reading):
         with in_place(place, batch):
             total.update(batch)
     if not total.updates:
@@ -66,11 +75,11 @@ def score_stream(
     return total.score(q)
 
 
-def pieces(source: Any) -> Iterator[tuple[str, Any]]:
+def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Batches of a file, an array, a list of them, or of anything that gives batches, each with its place."""
     source = local(source)
     if isinstance(source, str | os.PathLike):
-        yield from _file(source)
+        yield from _file(source, reading, alone=True)
     elif _is_array(source):
         yield from _array(source, "")
     elif isinstance(source, list | tuple):
@@ -79,24 +88,24 @@ def pieces(source: Any) -> Iterator[tuple[str, Any]]:
             if _is_array(shard):
                 yield from _array(shard, f"shard {i}")
             elif isinstance(shard, str | os.PathLike):
-                yield from _file(shard)
+                yield from _file(shard, reading)
             elif isinstance(shard, list | tuple) and not (shard and isinstance(shard[0], Number)):
                 yield f"batch {i}", _samples(shard, i, False)
             else:
                 raise InputError(
-                    f"shard {i} is {brief(shard)}; expected the path of a .npy file, an array of shape (n, d), or a "
+                    f"shard {i} is {brief(shard)}; expected the path of a file, an array of shape (n, d), or a "
                     "list of items. To score a list of items use vendimeter.score."
                 )
     elif _gives_batches(source):
         loader = _is_loader(source)
         for i, batch in enumerate(source):
             if isinstance(batch, os.PathLike):
-                yield from _file(batch)
+                yield from _file(batch, reading)
             else:
                 yield f"batch {i}", _samples(batch, i, loader)
     else:
         raise InputError(
-            f"source is {brief(source)}; expected the path of a .npy file, an array, a list of these, or an iterable "
+            f"source is {brief(source)}; expected the path of a file, an array, a list of these, or an iterable "
             "of batches."
         )
 
@@ -138,9 +147,10 @@ def in_place(place: str, batch: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if not place:
-            raise
-        single = _is_array(batch) and len(batch.shape) == 1
+        from_file = isinstance(batch, Collection)
+        if not place or (from_file and " of '" in str(error)):
+            raise  # an item of a file is named with its place already
+        single = not from_file and _is_array(batch) and len(batch.shape) == 1
         hint = (
             " If the batches are single rows, pass the array itself, or several rows at a time."
             if single
@@ -149,45 +159,14 @@ def in_place(place: str, batch: Any) -> Iterator[None]:
         raise type(error)(f"{place}: {error}{hint}") from None
 
 
-def _file(given: Any) -> Iterator[tuple[str, np.ndarray]]:
-    path = Path(given)
-    if not os.fspath(given) or path.is_dir():
-        raise InputError(
-            f"{os.fspath(given)!r} is a folder; expected the path of a .npy file. For all files in it pass "
-            "sorted(Path(folder).glob('*.npy'))."
-        )
+def _file(given: Any, reading: Mapping[str, Any], *, alone: bool = False) -> Iterator[tuple[str, Any]]:
+    """Batches of a file or folder, or of those that match a pattern; an empty one among others is fine."""
     try:
-        whole = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no file {str(path)!r}; expected the path of a .npy file. Check its name and folder."
-        ) from None
-    except PermissionError:
-        raise InputError(f"{str(path)!r} may not be read; expected a file with leave to do so.") from None
-    except (ValueError, OSError, EOFError):
-        whole = None
-    if isinstance(whole, np.lib.npyio.NpzFile):
-        whole.close()
-    if not isinstance(whole, np.ndarray):
-        raise InputError(
-            f"{str(path)!r} is not a .npy file of numbers, or was cut short; expected one written by np.save. Read "
-            "other files piece by piece and pass an iterator of batches."
-        )
-    if whole.ndim != 2 or not whole.flags.c_contiguous or not isinstance(whole, np.memmap) or not whole.size:
-        yield from _array(whole, repr(str(path)))
-        return
-    # A map of its own for every piece: pages of the one before are given back, so that memory does not fill up.
-    row = whole.shape[1] * whole.dtype.itemsize
-    for part in blocks(whole.shape[0], whole.shape[1], whole.dtype.itemsize, most=BATCH_BYTES):
-        shape = (part.stop - part.start, whole.shape[1])
-        rows = np.memmap(path, whole.dtype, "r", offset=whole.offset + part.start * row, shape=shape)
-        yield _rows_of(str(path), part, whole.shape[0]), rows
-
-
-def _rows_of(name: str, part: slice, count: int) -> str:
-    """The place of some rows: the name alone where these are all."""
-    whole = part.stop - part.start == count
-    return repr(name) if whole else f"{name!r}, rows from {part.start}"
+        for batch in read_batches(given, **reading):
+            yield f"from {batch.place(0)}", batch
+    except EmptyError:
+        if alone:
+            raise
 
 
 def _array(rows: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
+from vendimeter._frames import known
 from vendimeter._messages import brief, unknown
 from vendimeter.errors import EmptyError, InputError
 
@@ -61,6 +63,7 @@ def _names(table: Any) -> list[Any]:
 
 def column(table: Any, name: Any) -> Any:
     """One column by name."""
+    table = known(table)
     if not has_columns(table):
         if isinstance(table, list | tuple) and len(table) == 0:
             raise EmptyError(EMPTY)
@@ -84,6 +87,7 @@ def column(table: Any, name: Any) -> Any:
 
 def labels(table: Any, by: Any) -> Any:
     """Labels of the rows of a table: the column or the combination of columns that `by` names, or `by` itself."""
+    table = known(table)
     if isinstance(by, str):
         return column(table, by)
     names = _names(table)
@@ -133,11 +137,13 @@ def check_alignment(samples: Any, other: Any, what: str, *, by_column: bool = Fa
 
 
 def _is_pandas(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "index")
+    pandas = sys.modules.get("pandas")  # classes made of its own, as GeoPandas', are among them
+    return pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series)
 
 
 def columns(table: Any) -> dict[Any, list[Any]]:
     """All columns as lists of plain values; records must agree in their fields."""
+    table = known(table)
     names = _names(table)
     if is_records(table):
         for i, record in enumerate(table):
@@ -163,6 +169,7 @@ def records(table: Any) -> list[dict[Any, Any]]:
 
 def square_matrix(table: Any) -> np.ndarray:
     """A frame or Arrow table of similarities or distances as an array; its labels must be in one order."""
+    table = known(table)
     if _is_pandas(table) and not table.columns.equals(table.index) and set(table.columns) == set(table.index):
         raise InputError(
             "the index and the columns of the matrix hold the same labels in another order; expected one order. Use "
@@ -173,4 +180,5 @@ def square_matrix(table: Any) -> np.ndarray:
 
 def matrix(table: Any) -> np.ndarray:
     """A frame or Arrow table of numbers as an array."""
+    table = known(table)
     return np.column_stack([to_numpy(column(table, name)) for name in _names(table)])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _saved
+from vendimeter import _frames, _saved
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, local, to_host, wide_mode
 from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
@@ -23,6 +23,7 @@ from vendimeter._score import to_score
 from vendimeter._tables import check_alignment
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
+from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.results import Profile
@@ -121,8 +122,8 @@ class Accumulator:
 
         Parameters
         ----------
-        samples : array, sparse array, list or table
-            What the kernel takes. An empty batch is fine.
+        samples : array, sparse array, list, table or Collection
+            What the kernel takes, or what `vendimeter.read` gives, with its weights. An empty batch is fine.
         weights : array of shape (n,), optional
             Masses of the items, of any scale: only their ratios count, over all batches. (In `vendimeter.score`, which
             sees all items at once, weights sum to 1.) Batches with and without weights mix: an item without has
@@ -130,6 +131,12 @@ class Accumulator:
         counts : array of shape (n,), optional
             How often each item occurs.
         """
+        if isinstance(samples, Collection):
+            own = samples.weights if weights is None and counts is None else weights
+            with samples.placed():
+                self.update(samples.one(), weights=own, counts=counts)
+            return
+        samples = _frames.known(samples)
         if weights is not None or counts is not None:
             refuse_set(samples, "weights and counts")
             given, name = (weights, "weights") if counts is None else (counts, "counts")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter import _saved, _tables
+from vendimeter import _frames, _saved, _tables
 from vendimeter._arrays import is_sparse, refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._kept_rows import joined
@@ -34,6 +34,7 @@ from vendimeter.accumulate import (
 )
 from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
 from vendimeter.groups import Columns, GroupScores
+from vendimeter.io.collection import Collection
 from vendimeter.similarity import Features
 from vendimeter.solvers.batched import SMALL
 from vendimeter.spectrum import Eigenvalues, parse_orders
@@ -172,19 +173,28 @@ class GroupAccumulator:
 
     # ------------------------------------------------------------------------------------------------------- growing
 
-    def update(self, samples: Any, *, by: Any, weights: Any = None, counts: Any = None) -> None:
+    def update(self, samples: Any, *, by: Any = None, weights: Any = None, counts: Any = None) -> None:
         """Add a batch of items with their labels; if it is refused, nothing is added.
 
         Parameters
         ----------
-        samples : array, sparse array, list or table
-            What the kernel takes.
+        samples : array, sparse array, list, table or Collection
+            What the kernel takes, or what `vendimeter.read` gives, with its labels and weights.
         by : list, array, or name of a column
             One label an item, or one set of labels an item; for a table, the name of the column with the labels. An
             item with an empty set of labels is dropped.
         weights, counts : array, optional
             As for `Accumulator.update`.
         """
+        if isinstance(samples, Collection):
+            samples = samples.labelled(by)
+            own = samples.weights if weights is None and counts is None else weights
+            with samples.placed():
+                self.update(samples.samples, by=samples.labels, weights=own, counts=counts)
+            return
+        samples = _frames.known(samples)
+        if by is None:
+            raise InputError("by is missing; expected one label an item.")
         given, name = (weights, "weights") if counts is None else (counts, "counts")
         refuse_set(samples, "labels")
         _tables.check_alignment(samples, given, name)

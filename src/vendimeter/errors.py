@@ -11,6 +11,7 @@
     │       ├── AsymmetryError           k(a, b) differs from k(b, a)
     │       └── IndefiniteError          an eigenvalue is negative beyond rounding
     ├── TooLargeError (MemoryError)      the exact answer would not fit; the message names the way around
+    ├── CacheError                       a file of cached vectors that is damaged; the message names it
     ├── UnansweredError (ValueError)     a result was asked for something it was not computed for
     └── MissingDependencyError (ImportError)   an optional library is needed; the message has the install line
 
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 __all__ = [
     "AsymmetryError",
+    "CacheError",
+    "CacheWarning",
     "DiagonalError",
     "EmptyError",
     "IndefiniteError",
@@ -85,6 +88,14 @@ class TooLargeError(VendimeterError, MemoryError):
 
 class ToleranceWarning(UserWarning):
     """The bounds are wider than the tolerance that was asked for; the result says by how much."""
+
+
+class CacheError(VendimeterError):
+    """A file of cached vectors is damaged or another's, so that nothing in it can be trusted."""
+
+
+class CacheWarning(UserWarning):
+    """Vectors cannot be kept on disk, or not be read from there; they are computed all the same."""
 
 
 class UnansweredError(VendimeterError, ValueError):

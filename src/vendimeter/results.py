@@ -209,6 +209,9 @@ class Score(float):
         if math.isnan(self):
             return "no items, and so no score" if self.n == 0 else f"no score of {self.n:,} items"
         parts = [self._claim()]
+        removed = as_number(self.diagnostics.get("removed_mass"))
+        if removed > 0:
+            parts.append(f"negative eigenvalues of mass {removed:.2g} were left out")
         for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
             seconds = as_number(self.diagnostics.get(name))
             if 0 <= seconds < math.inf:

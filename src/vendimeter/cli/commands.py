@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,19 @@ def vendi() -> None:
 
 
 @vendi.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
     "--kernel", metavar="NAME", help="What makes two items similar. Guessed from the data if not given."
 )
 @click.option("--column", metavar="NAME", help="The column with the samples, if the file has several.")
 @click.option("--by", metavar="NAME", help="Score each group of this column.")
+@click.option("--weight", metavar="NAME", help="The column with the weights of the samples.")
+@click.option(
+    "--kind", metavar="KIND", help="What the samples are, such as texts or molecules; guessed if not given."
+)
+@click.option("--format", "form", metavar="ENDING", help="How to read what has no ending, such as jsonl.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples.")
+@click.option("--skip-broken", is_flag=True, help="Leave out records that cannot be read, and say how many.")
 @click.option("--q", default="1", show_default=True, metavar="ORDERS", help="Orders, such as 1 or 0,1,2,inf.")
 @click.option(
     "--tol",
@@ -48,28 +56,41 @@ def vendi() -> None:
 @click.option("--memory", metavar="SIZE", help="Working memory, such as 2GiB.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def score(
-    file: Path,
+    files: tuple[str, ...],
     kernel: str | None,
     column: str | None,
     by: str | None,
+    weight: str | None,
+    kind: str | None,
+    form: str | None,
+    limit: int | None,
+    skip_broken: bool,
     q: str,
     tol: float | None,
     method: str | None,
     memory: str | None,
     as_json: bool,
 ) -> None:
-    """Score FILE: .npy, .npz, .csv, .tsv, .jsonl or .txt (a sample a line).
+    """Score what FILE holds, or several of them together.
 
-    The result goes to standard output, everything else to standard error.
+    Texts (.txt), tables (.csv, .tsv, .jsonl, .parquet, .arrow), vectors (.npy, .npz, .safetensors), molecules (.smi,
+    .sdf), sequences (.fasta), a folder of pictures, a Hugging Face dataset on disk, or - for standard input; text files
+    may be gzipped. The result goes to standard output, everything else to standard error.
 
     \b
     vendi score captions.txt
-    vendi score digits.npz --by label
+    vendi score answers.jsonl --column answers --by prompt
+    vendi score photos/ --by label
+    vendi score "shards/*.parquet" --column embedding
+    vendi score molecules.smi --skip-broken
     vendi score embeddings.npy --kernel rbf --tol 1e-2
     """  # noqa: D301 (click reads the backspace)
     given = {"tol": tol, "method": method, "memory": memory}
     options = {name: value for name, value in given.items() if value is not None}
-    run_score(file, kernel=kernel, column=column, by=by, q=q, as_json=as_json, options=options)
+    reading = {"samples": column, "label": by, "weight": weight, "format": form, "limit": limit}
+    run_score(
+        files, kernel, kind, reading | {"skip_broken": skip_broken}, q=q, as_json=as_json, options=options
+    )
 
 
 @vendi.command()
@@ -101,18 +122,18 @@ def demo(keep: Path | None) -> None:
             "1. Captions: three sets of twelve. Different things, or one thing twelve times?\n\n"
             "$ vendi score captions.csv --column caption --by set\n"
         )
-        run_score(captions, column="caption", by="set")
+        run_score([str(captions)], reading={"samples": "caption", "label": "set"})
         click.echo(
             "\n\n2. Handwriting: 1,797 scans of digits, compared pixel by pixel. Which digit varies most "
             "from hand to hand?\n\n"
             "$ vendi score digits.npz --by digit\n"
         )
-        run_score(digits, by="digit")
+        run_score([str(digits)], reading={"label": "digit"})
         click.echo(
             "\n\n3. All scans together, with the bounds that contain the exact answer.\n\n"
             "$ vendi score digits.npz --column pixels\n"
         )
-        run_score(digits, column="pixels")
+        run_score([str(digits)], reading={"samples": "pixels"})
     kept = (
         f"The files are in {keep}." if keep else "To keep the files of this demo: vendi demo --keep FOLDER."
     )
@@ -120,11 +141,11 @@ def demo(keep: Path | None) -> None:
 
 
 def run_score(
-    file: Path,
-    *,
+    files: Sequence[str],
     kernel: str | None = None,
-    column: str | None = None,
-    by: str | None = None,
+    kind: str | None = None,
+    reading: dict[str, Any] | None = None,
+    *,
     q: str = "1",
     as_json: bool = False,
     options: dict[str, Any] | None = None,
@@ -133,7 +154,7 @@ def run_score(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ToleranceWarning)
-            result, about = _score(file, kernel, column, by, q, options or {})
+            result, about = _score(files, kernel, kind, reading or {}, q, options or {})
     except (VendimeterError, OSError) as error:
         raise click.UsageError(terminal.printable(str(error))) from None
     click.echo(about, err=True)
@@ -149,93 +170,51 @@ def run_score(
 
 
 def _score(
-    file: Path, kernel: str | None, column: str | None, by: str | None, q: str, options: dict[str, Any]
+    files: Sequence[str],
+    kernel: str | None,
+    kind: str | None,
+    reading: dict[str, Any],
+    q: str,
+    options: dict[str, Any],
 ) -> tuple[Any, str]:
     # Imported here: `vendi --help` has no use for numerics.
     import vendimeter as vm
-    from vendimeter._arrays import is_text
-    from vendimeter._messages import unknown
+    from vendimeter.cli.inputs import opened
     from vendimeter.errors import InputError
-    from vendimeter.io.files import read_columns
+    from vendimeter.io.collection import Collection
 
-    columns = read_columns(file)
-    for name in (column, by):
-        if name is not None and name not in columns:
-            raise unknown(f"column in {str(file)!r} called", name, columns)
-    if column is not None and column == by:
-        raise InputError(
-            f"--column and --by both name {column!r}; expected the samples and their labels in two columns."
-        )
-    samples, what = _samples({name: value for name, value in columns.items() if name != by}, column)
-    guessed = kernel is None
-    kernel = kernel or ("ngram" if is_text(samples) else "cosine")
-    # A cosine kernel that was asked for is meant, also for rows that look like a similarity matrix.
-    chosen = kernel if guessed else vm.kernels.as_kernel(kernel)
+    given = opened(files, kernel, kind, **reading)
+    first, more = given.head()
     orders: Any = [one.strip() for one in q.split(",")]
     orders = orders[0] if len(orders) == 1 else orders
-    about = f"{len(samples):,} items: {what}; kernel {kernel}" + (
-        " (guessed; --kernel changes it)" if guessed else ""
-    )
-    if by is None:
-        return vm.score(samples, chosen, q=orders, **options), about
-    if options:
-        given = ", ".join(f"--{name}" for name in options)
-        raise InputError(f"{given} and --by were given; groups are scored exactly. Leave {given} away.")
-    groups = vm.score_groups(samples, chosen, by=columns[by], q=orders)
-    return groups, f"{about}; grouped by {terminal.printable(by)}"
-
-
-def _samples(columns: dict[str, Any], column: str | None) -> tuple[Any, str]:
-    """The samples, and what they are in words."""
-    import numpy as np
-
-    from vendimeter.errors import InputError
-    from vendimeter.io.files import numbers
-
-    columns = {name: numbers(value, name) for name, value in columns.items()}
-    flat = all(
-        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "buif"
-        for value in columns.values()
-    )
-    names = ", ".join(terminal.printable(name, 30) for name in list(columns)[:8]) + (
-        ", …" if len(columns) > 8 else ""
-    )
-    if column is None and len(columns) > 1 and flat:
-        return np.column_stack(list(columns.values())), f"rows of the {len(columns)} columns {names}"
-    if column is None and len(columns) > 1:
-        raise InputError(
-            f"the file has several columns ({names}); say which holds the samples with --column."
+    grouped = reading.get("label") is not None or first.is_group
+    if grouped and options:
+        named = ", ".join(f"--{name}" for name in options)
+        raise InputError(f"{named} and groups were asked for; groups are scored exactly. Leave {named} away.")
+    chosen = vm.kernels.as_kernel(given.kernel)
+    if more and chosen.needs_all is None and not first.is_group and "method" not in options:
+        # More than is well held in memory, and features that add up: one pass.
+        total: Any = vm.GroupAccumulator(chosen) if grouped else vm.Accumulator(chosen)
+        count = 0
+        for batch in given.batches:
+            total.update(batch)
+            count += len(batch)
+        result = total.score(orders)
+    else:
+        whole = Collection.joined(list(given.batches))
+        count = len(whole)
+        result = (
+            vm.score_groups(whole, given.kernel, q=orders)
+            if grouped
+            else vm.score(whole, given.kernel, q=orders, **options)
         )
-    name = column or next(iter(columns))
-    values = columns[name]
-    if isinstance(values, list) and values and isinstance(values[0], list):
-        values = _vectors(values, name)
-    if isinstance(values, np.ndarray) and values.ndim > 2:
-        values = values.reshape(len(values), -1)
-    kind = "texts" if isinstance(values, list) else "samples"
-    if isinstance(values, np.ndarray) and values.ndim == 2:
-        kind = f"vectors of {values.shape[1]} numbers"
-    return values, f"{kind} in {terminal.printable(name)!r}"
-
-
-def _vectors(rows: list[Any], name: str) -> Any:
-    """Lists of numbers as an array."""
-    import numpy as np
-
-    from vendimeter.errors import InputError
-
-    for i, row in enumerate(rows):
-        if not isinstance(row, list) or not all(
-            isinstance(x, int | float) and not isinstance(x, bool) for x in row
-        ):
-            raise InputError(
-                f"row {i + 1} of the column {name!r} is not a list of numbers; expected one text or one "
-                "vector a row. To score lists of texts, write one text a line with the name of its list in "
-                "another column, and use --by."
-            )
-        if len(row) != len(rows[0]):
-            raise InputError(
-                f"row {i + 1} of the column {name!r} has {len(row)} numbers and row 1 has {len(rows[0])}; "
-                "expected one length."
-            )
-    return np.array(rows, dtype=float)
+    about = f"{count:,} {'lists' if first.is_group else 'items'} from {first.source}"
+    if reading.get("label") is not None:
+        about += f", grouped by {terminal.printable(reading['label'])}"
+    about += f"\n{given.about}"
+    skipped = first.skipped
+    if skipped.count:
+        place, reason = skipped.records[0]
+        were = "record was" if skipped.count == 1 else "records were"
+        about += f"\n{skipped.count:,} broken {were} left out, such as this: {place} {reason}"
+    return result, terminal.printable_lines(about)

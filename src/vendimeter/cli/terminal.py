@@ -6,9 +6,16 @@ from typing import Any
 
 from vendimeter._messages import printable
 
-__all__ = ["printable", "table"]
+__all__ = ["printable", "printable_lines", "table"]
 
 BAR = 24
+SHOWN = 40  # groups; of more, the first and last
+ENDS = 10
+
+
+def printable_lines(text: str) -> str:
+    """Several lines of text, each without control characters."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def table(result: Any) -> str:
@@ -52,13 +59,21 @@ def _groups(groups: Any) -> str:
         data = sorted(data, key=lambda row: -(row["score"] or 0))
     top = max((row["score"] or 0 for row in data), default=1) or 1
     rows = [("group", "items", *(("q",) if several else ()), "score", "")]
-    for row in data:
+    cut = len(data) > SHOWN and not several
+    left_out = len(data) - 2 * ENDS
+    for row in data[:ENDS] + data[-ENDS:] if cut else data:
         value = row["score"]
         bar = "█" * round(BAR * value / top) if value is not None and not several else ""
         order = (f"{float(row['q']):g}",) if several else ()
         shown = f"{value:.2f}" if value is not None else "empty"
         rows.append((printable(row["group"], 32), f"{row['n']:,}", *order, shown, bar))
-    return _columns(rows)
+    if not cut:
+        return _columns(rows)
+    lines = _columns(rows).split("\n")
+    lines.insert(1 + ENDS, f"… {left_out:,} more in between; --json has all")
+    (mean,) = groups.mean()
+    summary = f"Mean over {mean.units:,} groups: {mean.mean:.4f} ± {mean.standard_error:.2g} (standard error)"
+    return "\n".join([summary, "", *lines])
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:

@@ -12,31 +12,45 @@ from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed, FromFunction
+from vendimeter.kernels.images import Pixels
 from vendimeter.kernels.matrices import FromDistances, Precomputed
+from vendimeter.kernels.molecules import MACCS, Morgan, RDKitFingerprint
+from vendimeter.kernels.probabilities import ProbabilityProduct
 from vendimeter.kernels.radial import RBF, Laplacian
 from vendimeter.kernels.random_features import RandomFeatures
+from vendimeter.kernels.sequences import Alignment, Edit, KMer
 from vendimeter.kernels.sets import Jaccard, Match
-from vendimeter.kernels.text import NGram
-from vendimeter.kernels.vectors import Cosine, Polynomial, ProbabilityProduct
+from vendimeter.kernels.tags import Tags
+from vendimeter.kernels.text import BLEU, NGram
+from vendimeter.kernels.vectors import Cosine, Polynomial
 
 __all__ = [
+    "BLEU",
+    "MACCS",
     "RBF",
+    "Alignment",
     "Cosine",
+    "Edit",
     "Embed",
     "FromDistances",
     "FromFunction",
     "Jaccard",
+    "KMer",
     "Kernel",
     "Laplacian",
     "Match",
+    "Morgan",
     "NGram",
     "On",
+    "Pixels",
     "Polynomial",
     "Precomputed",
     "ProbabilityProduct",
     "Product",
+    "RDKitFingerprint",
     "RandomFeatures",
     "Sum",
+    "Tags",
     "Tanimoto",
     "as_kernel",
     "by_name",
@@ -45,8 +59,11 @@ __all__ = [
 Tanimoto = Jaccard
 
 _NAMED: tuple[type[Kernel], ...] = (
-    Cosine, RBF, Laplacian, Polynomial, Jaccard, Match, NGram, ProbabilityProduct, Precomputed, FromDistances,
+    Cosine, RBF, Laplacian, Polynomial, Jaccard, Match, NGram, ProbabilityProduct, Pixels, Precomputed, FromDistances,
+    BLEU, KMer, Edit, Alignment, Morgan, RDKitFingerprint, MACCS, Tags,
 )  # fmt: skip
+# Encoders that can be asked for by name, and stand for the cosine of their vectors; imported when they are.
+_ENCODERS = ("sentences", "simcse", "inception", "inception-fid", "dinov2", "clip")
 
 
 def by_name() -> dict[str, type[Kernel]]:
@@ -54,14 +71,14 @@ def by_name() -> dict[str, type[Kernel]]:
 
     Examples
     --------
-    >>> sorted(by_name())[:3]
-    ['cosine', 'from-distances', 'jaccard']
+    >>> by_name()["match"]
+    <class 'vendimeter.kernels.sets.Match'>
     """
     return {kernel.name: kernel for kernel in _NAMED} | {"tanimoto": Jaccard}
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """A kernel from a name, a kernel, or a function k(a, b) of two items.
+    """A kernel from a name (of a kernel or an encoder), a kernel, or a function k(a, b) of two items.
 
     Examples
     --------
@@ -72,8 +89,12 @@ def as_kernel(kernel: Any) -> Kernel:
         return kernel
     if isinstance(kernel, str):
         known = by_name()
+        if kernel in _ENCODERS:
+            from vendimeter import encoders
+
+            return Embed(encoders.by_name()[kernel]())
         if kernel not in known:
-            raise unknown("kernel", kernel, known)
+            raise unknown("kernel", kernel, [*known, *_ENCODERS])
         return known[kernel]()
     if isinstance(kernel, type):
         raise InputError(

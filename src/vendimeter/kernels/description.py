@@ -2,7 +2,8 @@
 
 Everything a kernel holds is in its description: its name, its parameters, the kernels inside it. A function of the
 user's own is there by its name only (and a method by its object too, where that prints as its parameters), since code
-is not data: such a kernel can be compared, but not made from its description.
+is not data: such a kernel can be compared, but not made from its description. An encoder of `vendimeter.encoders` is
+there by its name and the parameters that its vectors depend on; nothing is loaded for that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vendimeter.errors import InputError
 from vendimeter.kernels import by_name
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On
-from vendimeter.kernels.functions import Embed, FromFunction
+from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.random_features import RandomFeatures
 
 __all__ = ["describe", "fingerprint", "rebuild", "same", "shown"]
@@ -58,6 +59,9 @@ def _parameters(kernel: Kernel) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Kernel):
         return describe(value)
+    if is_encoder(value):
+        parameters = {key: _plain(part) for key, part in value.parameters().items()}
+        return {"encoder": value.name or type(value).__qualname__, "parameters": parameters}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     if isinstance(value, np.bool_ | np.number):
@@ -154,6 +158,8 @@ def _inside(value: Any) -> list[Any] | None:
     """What an object is made of, in order; None where that cannot be told, so that it is only ever itself."""
     if isinstance(value, Kernel):
         return _pairs(_parameters(value))
+    if is_encoder(value):
+        return _pairs(value.parameters())
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, dict):
@@ -245,11 +251,21 @@ def rebuild(description: Any, load: str = "load") -> Kernel:
 def _made(description: Any, known: dict[str, type[Kernel]]) -> Kernel:
     def value(part: Any) -> Any:
         if isinstance(part, dict):
+            if "encoder" in part:
+                return made(_encoders()[part["encoder"]], part["parameters"])
             return _made(part, known)
         return tuple(map(value, part)) if isinstance(part, list) else part
 
-    kind, parameters = known[description["kernel"]], description["parameters"]
-    return kind(**{name: value(part) for name, part in parameters.items()})
+    def made(kind: Any, parameters: Any) -> Any:
+        return kind(**{name: value(part) for name, part in parameters.items()})
+
+    return made(known[description["kernel"]], description["parameters"])
+
+
+def _encoders() -> dict[str, Any]:
+    from vendimeter.encoders import by_name  # only where a description holds one
+
+    return by_name()
 
 
 def _functions(description: Any) -> list[str]:
@@ -288,14 +304,19 @@ def shown(description: Any, *, yours: bool = False) -> str:
 
 def _kernel_text(description: Any, yours: bool) -> str:
     name, parameters = description["kernel"], description["parameters"]
-    kind = _known().get(name)
+    kind: Any = _known().get(name)
     if kind is Sum:
         return " + ".join(f"{weight:g}*{_bracketed(part, yours)}" for weight, part in parameters["terms"])
     if kind is Product:
         return "*".join(_bracketed(part, yours) for part in parameters["factors"])
+    return _call_text(name, kind, parameters, yours)
+
+
+def _call_text(name: str, kind: Any, parameters: Any, yours: bool) -> str:
+    """The call that makes a kernel or an encoder, without what is as usual."""
     usual = {}
     if kind is not None:
-        for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        for field in dataclasses.fields(kind):
             made = field.default_factory is not dataclasses.MISSING
             usual[field.name] = _plain(field.default_factory() if made else field.default)  # type: ignore[misc]
     words, named = [], kind is None
@@ -323,6 +344,8 @@ def _value_text(value: Any, yours: bool) -> str:
         return brief(value)
     if "kernel" in value:
         return _kernel_text(value, yours)
+    if "encoder" in value:
+        return _call_text(value["encoder"], _encoders().get(value["encoder"]), value["parameters"], yours)
     if "function" in value:
         text = str(value["function"])
         if "with" in value:

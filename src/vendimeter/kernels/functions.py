@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -24,12 +25,13 @@ from vendimeter._devices import (
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import whole_number
+from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.kernels.vectors import Cosine
 from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
 
-__all__ = ["Embed", "FromFunction"]
+__all__ = ["Embed", "FromFunction", "is_encoder"]
 
 
 @dataclass(frozen=True)
@@ -202,20 +204,27 @@ def _vectors(given: Any) -> Any:
     return vectors
 
 
+def is_encoder(value: Any) -> bool:
+    """Whether this is one of Vendimeter's encoders; who has one has imported them, so nothing is imported for it."""
+    base = sys.modules.get("vendimeter.encoders.base")
+    return base is not None and isinstance(value, base.Encoder)
+
+
 @dataclass(frozen=True)
 class Embed(Kernel):
     """An encoder in front of a kernel of vectors.
 
     Parameters
     ----------
-    encoder : callable
-        A list (or array) of samples, as they were passed → one vector a sample, as an array of any library or a list
-        of vectors. PyTorch computes no gradients meanwhile; a module is called in the mode it is in, so call its
-        ``eval()`` first where that matters.
+    encoder : Encoder or callable
+        One of `vendimeter.encoders`, which keeps vectors on disk; or a function of your own: a list (or array) of
+        samples, as they were passed → one vector a sample, as an array of any library or a list of vectors. PyTorch
+        computes no gradients meanwhile; a module is called in the mode it is in, so call its ``eval()`` first where
+        that matters. What a function gives is never kept.
     kernel : Kernel
         What compares the vectors; cosine by default.
     batch_size : int, optional
-        Encode this many samples at a time; all at once by default.
+        Call a function with this many samples at a time; with all at once by default. An encoder has its own.
 
     Examples
     --------
@@ -242,17 +251,29 @@ class Embed(Kernel):
             )
         if self.batch_size is not None:
             object.__setattr__(self, "batch_size", whole_number(self.batch_size, "batch_size"))
+            if is_encoder(self.encoder):
+                raise InputError(
+                    f"Embed got batch_size={self.batch_size} with {self.encoder!r}, which makes its own batches; pass "
+                    "batch_size to the encoder."
+                )
 
     def __repr__(self) -> str:
         called = getattr(self.encoder, "__qualname__", type(self.encoder).__name__)
-        return f"Embed({called}, {self.kernel!r})"
+        return f"Embed({repr(self.encoder) if is_encoder(self.encoder) else called}, {self.kernel!r})"
 
     def _encode(self, samples: Any) -> Any:
+        if is_encoder(self.encoder):
+            return self.encoder(samples)  # it checks what goes in and what comes out
         items = _items(samples, "the encoder")
         count = length(items)
         step = self.batch_size or count
-        with no_gradients():  # a score has none, and a graph over all samples would fill the memory
-            parts = [_vectors(self.encoder(take(items, slice(i, i + step)))) for i in range(0, count, step)]
+        parts = []
+        # A score has no gradients, and a graph over all samples would fill the memory.
+        with no_gradients(), Progress("encoding") as progress:
+            for start in range(0, count, step):
+                parts.append(_vectors(self.encoder(take(items, slice(start, start + step)))))
+                done = min(start + step, count)
+                progress.step(done / count, f"{done:,} of {count:,}")
         widths = {part.shape[1:] for part in parts}
         if len(widths) > 1:
             shapes = ", ".join(sorted(shape_of(width) for width in widths))

@@ -20,7 +20,7 @@ from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed
 from vendimeter.kernels.radial import RBF, Laplacian
-from vendimeter.kernels.sets import Jaccard, elements, not_a_count
+from vendimeter.kernels.sets import Jaccard, not_a_count
 from vendimeter.kernels.vectors import not_finite
 from vendimeter.similarity import Features
 from vendimeter.spectrum import UNIT
@@ -127,7 +127,7 @@ class RandomFeatures(Kernel):
     def build(self, samples: Any, rng: int) -> Features:
         """Features: cosines and sines of random projections, or the signs of the first elements of sets."""
         if isinstance(self.kernel, Jaccard):
-            rows, members = elements(samples)
+            rows, members = self.kernel.elements(samples)
             signs = _packed_signs(rows, members, self.features, self.seed)
             # A row of signs stands for its item: what is equal in all of them is identical here.
             return Features(move(signs, rows), _Signs(self.features), width=self.features, rounding=2 * UNIT)

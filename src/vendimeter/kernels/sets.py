@@ -32,6 +32,7 @@ from vendimeter._devices import (
 from vendimeter._messages import brief
 from vendimeter._tables import columns, has_columns
 from vendimeter.errors import EmptyError, InputError
+from vendimeter.kernels._ratios import EXACT, layers, overlap, packed_layers, ratios, ratios_of_bits
 from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
@@ -39,8 +40,8 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["Jaccard", "Match", "elements", "indicators", "not_a_count"]
 
-LAYER_BYTES = 256 << 20  # … unless that takes more memory than this
-LAYERS = 64  # counts up to this are unrolled into binary layers, so that BLAS does the comparing
+LAYERS = 64  # counts up to this are unrolled into binary layers, so that BLAS does the comparing …
+LAYER_BYTES = 256 << 20  # … unless the layers take more memory than this, and than the counts themselves
 
 
 def indicators(items: Sequence[Any], what: str) -> Any:
@@ -129,13 +130,17 @@ class Jaccard(Kernel):
     def needs_all(self) -> str:
         """No finite features."""
         return (
-            "it is a ratio and has no finite features. Score a random sample, or put RandomFeatures(Jaccard()) in its "
+            f"it is a ratio and has no finite features. Score a random sample, or put RandomFeatures({self!r}) in its "
             "place, which stands in for it"
         )
 
+    def elements(self, samples: Any) -> tuple[Any, list[Hashable] | None]:
+        """The samples as rows of numbers, and for sets the member that each column stands for."""
+        return elements(samples)
+
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of ratios, the intersections by matrix products."""
-        rows = elements(samples)[0]
+        rows = self.elements(samples)[0]
         if is_foreign(rows):
             return self._on_device(rows)
         values = rows.data if is_sparse(rows) else rows
@@ -143,30 +148,35 @@ class Jaccard(Kernel):
             self._check(rows, values)
         largest = values.max(initial=0)
         whole = rows.dtype.kind in "bui" or not (values % 1).any()
-        small = is_sparse(rows) or rows.size * float(largest) <= LAYER_BYTES
-        if whole and 1 < largest <= LAYERS and small:
-            rows, largest = _layers(rows, int(largest)), 1
+        if whole and 1 < largest <= LAYERS:
+            if is_sparse(rows):
+                rows, largest = layers(rows, int(largest)), 1
+            else:
+                tops = rows.max(axis=0).astype(np.int64)
+                width = int(tops.sum())  # a layer for each count that a column reaches
+                if width < EXACT and rows.shape[0] * width <= 8 * max(LAYER_BYTES, rows.nbytes):
+                    return ratios_of_bits(packed_layers(rows, tops))
         binary = whole and largest <= 1
         # Sums of whole numbers are exact in float32 up to 2²⁴: BLAS is twice as fast there.
-        dtype = np.float32 if binary and rows.shape[1] < 1 << 24 else np.float64
+        dtype = np.float32 if binary and rows.shape[1] < EXACT else np.float64
+        sizes = np.asarray(rows.sum(axis=1, dtype=np.float64), dtype=np.float64).ravel()
 
-        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        def common(i: np.ndarray, j: np.ndarray) -> np.ndarray:
             a, b = rows[i].astype(dtype), rows[j].astype(dtype)
-            common = (a @ b.T if binary else _overlap(a, b)).astype(np.float64)
-            if is_sparse(common):
-                common = common.toarray()
-            size_a, size_b = (np.asarray(x.sum(axis=1), dtype=np.float64).ravel() for x in (a, b))
-            union = size_a[:, None] + size_b - common
-            return np.divide(common, union, out=np.ones_like(common), where=union > 0)
+            shared = a @ b.T if binary else overlap(a, b)
+            return shared.toarray() if is_sparse(shared) else shared
 
         rounding = (
             2 * UNIT if whole and float(largest) * rows.shape[1] < 2**53 else (4 * rows.shape[1] + 4) * UNIT
         )
-
         # A division and two passes beside the product; without one, a column at a time.
         cost = 400.0 + (1.0 if binary else 50.0) * rows.shape[1]
         return Pairwise(
-            rows.shape[0], block, rounding=rounding, keys=lambda index: row_keys(rows[index]), cost=cost
+            rows.shape[0],
+            ratios(sizes, common),
+            rounding=rounding,
+            keys=lambda index: row_keys(rows[index]),
+            cost=cost,
         )
 
     def _on_device(self, rows: Any) -> Pairwise:
@@ -220,33 +230,6 @@ def not_a_count(row: int, value: Any) -> InputError:
         f"item {row} holds the value {value}; the jaccard kernel expected finite numbers from 0 up: binary "
         "fingerprints or counts."
     )
-
-
-def _layers(rows: Any, largest: int) -> Any:
-    """Counts as binary columns [x ≥ 1], [x ≥ 2], …: then min(a, b) is an inner product."""
-    if is_sparse(rows):
-        from scipy import sparse
-
-        layers = []
-        for level in range(1, largest + 1):
-            layer = rows.copy()
-            layer.data = (layer.data >= level).astype(np.float32)
-            layer.eliminate_zeros()
-            layers.append(layer)
-        return sparse.csr_array(sparse.hstack(layers, format="csr"))
-    layers = [rows >= level for level in range(1, largest + 1)]
-    return np.hstack([layer[:, layer.any(axis=0)] for layer in layers])
-
-
-def _overlap(a: Any, b: Any) -> Any:
-    """Σ min(a, b) for every pair, for numbers that are not small counts."""
-    if is_sparse(a):
-        a, b = a.toarray(), b.toarray()
-    common = np.empty((len(a), len(b)))
-    step = max(1, (1 << 20) // max(1, b.size))
-    for start in range(0, len(a), step):
-        common[start : start + step] = np.minimum(a[start : start + step, None, :], b).sum(axis=2)
-    return common
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Kernels of vectors that are inner products: cosine, polynomial, and that of class probabilities."""
+"""Kernels of vectors that are inner products: cosine and polynomial."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._arrays import as_rows, is_sparse
-from vendimeter._devices import concat, double, is_foreign, move, namespace, numpy_dtype, row_norms, to_host
-from vendimeter._messages import brief, digits
+from vendimeter._devices import concat, double, is_foreign, move, namespace, row_norms, to_host
+from vendimeter._messages import brief
 from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply, multiply_features
@@ -18,7 +18,7 @@ from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Similarity
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Cosine", "Polynomial", "ProbabilityProduct", "unit_rows"]
+__all__ = ["Cosine", "Polynomial", "unit_rows"]
 
 
 def not_finite(row: np.ndarray, position: int) -> InputError:
@@ -126,77 +126,6 @@ class Cosine(Kernel):
                 "for vectors expected at least two columns."
             )
         return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT, upcasts=True)
-
-
-@dataclass(frozen=True)
-class ProbabilityProduct(Kernel):
-    """Product kernel of class probabilities: k(p, p′) = Σ_c √(p_c p′_c), the Bhattacharyya coefficient.
-
-    Rows are probabilities over classes, as a classifier gives them. A row whose sum is 1 up to rounding is divided by
-    its sum; any other is an error.
-
-    References
-    ----------
-    Jebara, Kondor, Howard: Probability product kernels, JMLR 2004, with ρ = 1/2.
-
-    Examples
-    --------
-    >>> import vendimeter as vm
-    >>> round(vm.score([[1, 0], [0, 1], [0.5, 0.5]], vm.kernels.ProbabilityProduct()), 4)
-    1.8899
-    """
-
-    name: ClassVar[str] = "probability-product"
-
-    @property
-    def needs_all(self) -> None:
-        """Nothing: features of different batches add up."""
-        return None
-
-    def build(self, samples: Any, rng: int) -> Features:
-        """Features: the square roots of the probabilities."""
-        rows = as_rows(samples, kernel="the probability-product kernel")
-        dtype = numpy_dtype(rows)
-        single = dtype.kind == "f" and dtype.itemsize < 8
-        tolerance = 4 * float(np.finfo(dtype).eps) if single else 0.0
-        return Features(rows, _Roots(max(tolerance, 1e-6)), rounding=(rows.shape[1] / 2 + 4) * UNIT)
-
-
-@dataclass(frozen=True)
-class _Roots:
-    """Rows of probabilities → their square roots, each row summing to 1 first."""
-
-    tolerance: float
-
-    def __call__(self, rows: Any, positions: np.ndarray) -> Any:
-        values = rows.data if is_sparse(rows) else rows
-        xp = namespace(values)
-        bad = ~xp.isfinite(values) | (values < 0)
-        if bool(xp.any(bad)):
-            bad, values = to_host(bad), to_host(values)
-            row = (
-                np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[bad][0]
-                if is_sparse(rows)
-                else np.argwhere(bad)[0][0]
-            )
-            value = float(values[bad][0])
-            raise InputError(
-                f"item {positions[row]} holds the probability {value:.6g}; expected numbers from 0 to 1. "
-                + ("Pass probabilities, not logits." if math.isfinite(value) else "Remove or fill it.")
-            )
-        sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
-        off = xp.abs(sums - 1)
-        if float(xp.max(off)) > self.tolerance:
-            worst = int(xp.argmax(off))
-            raise InputError(
-                f"the probabilities of item {positions[worst]} sum to {digits(sums[worst])}; expected 1 in "
-                "each row. Pass the probabilities of all classes, divided by their sum."
-            )
-        if is_sparse(rows):
-            rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))
-            return rows
-        rows /= sums[:, None]
-        return np.sqrt(rows, out=rows) if isinstance(rows, np.ndarray) else xp.sqrt(rows)
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,8 @@ def _stack(
         stack, error = _device_stack(similarity, members, labels)
     elif isinstance(similarity, Matrix) and not similarity.sparse:
         stack = similarity.data[members[:, :, None], members[:, None, :]].astype(np.float64)
+    elif isinstance(similarity, Pairwise) and similarity.stacks and similarity.trusted:
+        stack = similarity.block(members, members)
     else:
         stack = np.empty((count, size, size))
         for place, group, label in zip(stack, members, labels, strict=True):

@@ -283,7 +283,7 @@ def clean(
 ) -> Solution:
     """Sorted eigenvalues → a Spectrum; a negative one is rounding, or projected away on request, or an error."""
     negative = np.minimum(values, 0.0)
-    mass = -float(negative.sum())
+    mass = 0.0 - float(negative.sum())  # 0, not −0, where there is none
     if project:
         notes = {**notes, "removed_mass": mass}
         values, error = projected(values, error)  # type: ignore[assignment]

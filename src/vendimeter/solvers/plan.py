@@ -171,7 +171,7 @@ def check_size(size: int, what: str) -> None:
         raise TooLargeError(
             f"{what} of {size}×{size} is too large for an exact answer: it would take "
             f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
-            "q=0) away for an answer with an interval, or use a kernel with features of fewer columns."
+            "q=0, project=True) away for an answer with an interval, or use a kernel with features of fewer columns."
         )
 
 
@@ -218,6 +218,8 @@ def choose(problem: Problem) -> Plan:
                 "expected more memory, or leave method='exact' (and q=0, project=True) away for an answer with an "
                 "interval."
             )
+        if project:
+            return replace(exact, reason=f"{exact.reason}; project=True needs all eigenvalues")
         return exact
     if small and fits and not slow:
         return exact

@@ -1,0 +1,354 @@
+"""Arrow arrays → what kernels take: vectors as rows of one array, texts and records as lists.
+
+Nothing is executed: an extension type is read as what it is stored in. Vectors in lists are neither looped over nor
+copied: the numbers of all rows lie one after another, and only their lengths and gaps are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vendimeter._messages import shape_of
+from vendimeter._optional import require
+
+__all__ = ["Flaws", "column", "flaws", "is_vectors", "kept_rows", "library", "shape", "stored", "values"]
+
+MISSING, GAP, LENGTH, ENCODING = 1, 2, 3, 4
+
+
+def library() -> Any:
+    """The module pyarrow."""
+    return require("pyarrow", extra="files", purpose="reading Arrow data")
+
+
+class Flaws(NamedTuple):
+    """Rows that cannot be used, in order, and what is wrong with each, as in "item 3 …"."""
+
+    rows: np.ndarray
+    reason: Callable[[int], str]
+
+
+# ---------------------------------------------------------------------------------------------------------- types
+
+
+def _is_list(kind: Any) -> bool:
+    types = library().types
+    return (
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    types = library().types
+    return (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    types = library().types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def _stored_type(kind: Any) -> Any:
+    while hasattr(kind, "storage_type") or _is_nested_dictionary(kind):
+        kind = kind.storage_type if hasattr(kind, "storage_type") else kind.value_type
+    return kind
+
+
+def _is_nested_dictionary(kind: Any) -> bool:
+    types = library().types
+    return types.is_dictionary(kind) and types.is_nested(kind.value_type)
+
+
+def _leaf(kind: Any) -> Any:
+    """What lists of lists hold in the end."""
+    kind = _stored_type(kind)
+    while _is_list(kind):
+        kind = _stored_type(kind.value_type)
+    return kind
+
+
+def is_vectors(kind: Any) -> bool:
+    """Whether a column of this type holds vectors: lists of numbers, or lists of such lists."""
+    return _is_list(_stored_type(kind)) and _is_number(_leaf(kind))
+
+
+def stored(array: Any) -> Any:
+    """An array without what wraps it: extension types, runs of equal values, a dictionary of lists."""
+    pa = library()
+    types = pa.types
+    while True:
+        if hasattr(array.type, "storage_type"):
+            array = array.storage
+        elif _is_nested_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif types.is_string_view(array.type) or types.is_binary_view(array.type):
+            # As bytes first: a cast of texts stops at what is no UTF-8, and such rows are named one by one.
+            held = array.cast(pa.binary_view()).cast(pa.large_binary())
+            array = held.view(pa.large_string()) if types.is_string_view(array.type) else held
+        elif types.is_run_end_encoded(array.type):
+            array = require("pyarrow.compute", extra="files", purpose="reading Arrow data").run_end_decode(
+                array
+            )
+        else:
+            return array
+
+
+def _lengths(lists: Any) -> np.ndarray:
+    """The length of each list; 0 where there is none."""
+    if library().types.is_fixed_size_list(lists.type):
+        full = np.full(len(lists), lists.type.list_size, dtype=np.int64)
+        return full * lists.is_valid().to_numpy(zero_copy_only=False) if lists.null_count else full
+    lengths = lists.value_lengths()
+    return (lengths.fill_null(0) if lengths.null_count else lengths).to_numpy()
+
+
+# ---------------------------------------------------------------------------------------------- what is wrong with it
+
+
+def shape(array: Any) -> tuple[int, ...] | None:
+    """The shape of the first vector without a gap; None where there is none, or the column holds no vectors."""
+    if not is_vectors(array.type):
+        return None
+    for part in chunks(array):
+        for row in np.flatnonzero(stored(part).is_valid().to_numpy(zero_copy_only=False)).tolist():
+            level, found = stored(part).slice(row, 1), []
+            while _is_list(level.type) and not level.null_count and len(level):
+                sizes = _lengths(level)
+                if (sizes != sizes[0]).any():
+                    break
+                found.append(int(sizes[0]))
+                level = stored(level.flatten())
+            else:
+                if not level.null_count:
+                    return tuple(found)
+    return None
+
+
+def chunks(array: Any) -> list[Any]:
+    """The arrays that a column consists of."""
+    return array.chunks if hasattr(array, "chunks") else [array]
+
+
+def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
+    """The rows of an array that have no value, a gap in a list, or a vector of another shape than `expected`."""
+    array = stored(array)
+    types = library().types
+    if types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    codes = np.zeros(len(array), dtype=np.int8)
+    seen = np.zeros(len(array), dtype=np.int64)
+    if is_vectors(array.type):
+        if expected is None or _stacked(array, expected) is None:
+            _mark_vectors(array, expected or (), codes, seen)
+    else:
+        _mark_gaps(array, codes)
+    texts = array.dictionary if types.is_dictionary(array.type) else array
+    if _is_text(texts.type):
+        wrong = _undecodable(texts)
+        if texts is not array and len(wrong):
+            wrong = np.flatnonzero(np.isin(array.indices.fill_null(-1).to_numpy(zero_copy_only=False), wrong))
+        codes[wrong] = np.where(codes[wrong] == 0, ENCODING, codes[wrong])
+    rows = np.flatnonzero(codes)
+    if not len(rows):
+        return None
+
+    def reason(row: int) -> str:
+        if codes[row] == LENGTH:
+            if expected is not None and len(expected) > 1:
+                return (
+                    f"has a list of length {seen[row]} in it and the first is of shape {shape_of(expected)}"
+                )
+            return f"has a vector of length {seen[row]} and the first has length {(expected or (0,))[0]}"
+        return {
+            MISSING: "is missing (null)",
+            GAP: "has a gap (null) in its list",
+            ENCODING: "is not UTF-8 text",
+        }[int(codes[row])]
+
+    return Flaws(rows, reason)
+
+
+def _mark_vectors(array: Any, expected: tuple[int, ...], codes: np.ndarray, seen: np.ndarray) -> None:
+    level, owner = array, np.arange(len(array))  # of each entry of the level, the row that it belongs to
+    for depth in range(len(expected) or 1):
+        if not _is_list(level.type):
+            break
+        _mark_nulls(level, owner, codes, MISSING if depth == 0 else GAP)
+        lengths = _lengths(level)
+        if expected:
+            odd = (lengths != expected[depth]) & level.is_valid().to_numpy(zero_copy_only=False)
+            fresh = odd & (codes[owner] == 0)
+            seen[owner[fresh]] = lengths[fresh]
+            codes[owner[fresh]] = LENGTH
+        owner = np.repeat(owner, lengths)
+        level = stored(level.flatten())
+    if not _is_list(level.type):
+        _mark_nulls(level, owner, codes, GAP)
+
+
+def _mark_gaps(array: Any, codes: np.ndarray) -> None:
+    """Missing values, and missing entries of lists of plain values; records may well leave a field open."""
+    types = library().types
+    nested = _is_list(array.type) and not types.is_struct(_leaf(array.type))
+    level, owner, code = array, np.arange(len(array)), MISSING
+    while True:
+        _mark_nulls(level, owner, codes, code)
+        if not (nested and _is_list(level.type)):
+            return
+        owner, level, code = np.repeat(owner, _lengths(level)), stored(level.flatten()), GAP
+
+
+def _mark_nulls(level: Any, owner: np.ndarray, codes: np.ndarray, code: int) -> None:
+    if level.null_count:
+        rows = owner[level.is_null().to_numpy(zero_copy_only=False)]
+        codes[rows] = np.where(codes[rows] == 0, code, codes[rows])
+
+
+def _undecodable(texts: Any) -> np.ndarray:
+    """The rows whose bytes are no UTF-8: files say that a column is text, and nothing makes it so."""
+    pa = library()
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return np.array(
+            [i for i, held in enumerate(texts.cast(pa.large_binary()).to_pylist()) if _is_odd(held)],
+            dtype=np.int64,
+        )
+    return np.zeros(0, dtype=np.int64)
+
+
+def _is_odd(held: bytes | None) -> bool:
+    try:
+        (held or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------ what it holds
+
+
+def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
+    """An array without flaws as a NumPy array (numbers, vectors) or a list.
+
+    Points in time are texts in ISO form, durations whole numbers of their unit, decimals numbers.
+    """
+    pa = library()
+    if isinstance(
+        array.type, pa.FixedShapeTensorType
+    ):  # the one extension type whose storage does not say its shape
+        return array.to_numpy_ndarray()
+    array = stored(array)
+    kind, types = array.type, pa.types
+    if types.is_dictionary(kind):
+        # Only the entries that occur here: a batch of a file comes with the dictionary of many batches.
+        used, places = np.unique(array.indices.to_numpy(), return_inverse=True)
+        entries = values(array.dictionary.take(pa.array(used)), expected)
+        return entries[places] if isinstance(entries, np.ndarray) else [entries[i] for i in places.tolist()]
+    if is_vectors(kind):
+        rows = _stacked(array, expected if expected is not None else shape(array) or (0,))
+        assert rows is not None, "flaws were not left out"
+        return rows
+    if _is_number(kind):
+        return _numbers(array)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        zone = "UTC" if types.is_timestamp(kind) and kind.tz is not None else "naive"
+        days = array.cast(pa.date32()) if types.is_date(kind) else array
+        return np.datetime_as_string(days.to_numpy(zero_copy_only=False), timezone=zone).tolist()
+    if types.is_time(kind):
+        return array.cast(pa.string()).to_pylist()
+    if types.is_duration(kind):
+        return array.cast(pa.int64()).to_numpy()
+    return array.to_pylist()
+
+
+def _numbers(array: Any) -> np.ndarray:
+    pa = library()
+    if pa.types.is_decimal(array.type):
+        # Whole ones stay whole: they may be names of things. What is beyond 64 bits stays a number of Python's.
+        if array.type.scale <= 0:
+            whole = array.to_pylist()
+            try:
+                return np.array([int(value) for value in whole], dtype=np.int64)
+            except OverflowError:
+                return np.array([int(value) for value in whole], dtype=object)
+        array = array.cast(pa.float64())
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _stacked(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
+    """Vectors of one shape as an array of rows, without a copy; None where there is a flaw."""
+    level = array
+    for width in expected:
+        if not _is_list(level.type) or level.null_count or (_lengths(level) != width).any():
+            return None
+        level = stored(level.flatten())
+    if _is_list(level.type):  # lists of no lists at all
+        return np.zeros((len(array), *expected, 0)) if not len(level) else None
+    if library().types.is_dictionary(level.type):
+        level = level.dictionary_decode()
+    return None if level.null_count else _numbers(level).reshape(len(array), *expected)
+
+
+def kept_rows(array: Any, keep: np.ndarray) -> Any:
+    """The rows of an array that are kept."""
+    if keep.all():
+        return array
+    pa = library()
+    whole = array if isinstance(array.type, pa.FixedShapeTensorType) else stored(array)
+    return whole.filter(pa.array(keep))  # Arrow filters what is stored, and not every type that wraps it
+
+
+def column(array: Any, refuse: Callable[[int, str], None]) -> tuple[Any, np.ndarray | None]:
+    """A whole column, and where some rows cannot be used, the positions of those that can.
+
+    Parameters
+    ----------
+    array : pyarrow.Array or pyarrow.ChunkedArray
+        The column.
+    refuse : callable
+        Called with the position and the reason of each row that cannot be used; it may raise.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows, kept = column(pa.array([[1, 2], None, [3, 4]]), lambda row, reason: print(row, reason))
+    1 is missing (null)
+    >>> rows.tolist(), kept.tolist()
+    ([[1, 2], [3, 4]], [0, 2])
+    """
+    expected, start = shape(array), 0
+    found: list[Any] = []
+    kept: list[np.ndarray] = []
+    whole = True
+    for part in chunks(array):
+        keep = np.ones(len(part), dtype=bool)
+        for row, reason in _listed(flaws(part, expected)):
+            refuse(start + row, reason)
+            keep[row] = whole = False
+        if keep.any():
+            found.append(values(kept_rows(part, keep), expected))
+        kept.append(start + np.flatnonzero(keep))
+        start += len(part)
+    if not found:
+        joined: Any = []
+    elif all(isinstance(one, np.ndarray) for one in found):
+        joined = found[0] if len(found) == 1 else np.concatenate(found)
+    else:
+        joined = [value for one in found for value in one]
+    return joined, None if whole else np.concatenate(kept)
+
+
+def _listed(found: Flaws | None) -> Iterator[tuple[int, str]]:
+    if found is not None:
+        for row in found.rows.tolist():
+            yield row, found.reason(row)

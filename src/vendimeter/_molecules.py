@@ -1,0 +1,159 @@
+"""SMILES → molecules of RDKit, or the reason why not; nothing that RDKit logs reaches the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from vendimeter._arrays import as_list, blocks, is_frame_column, is_missing, to_list
+from vendimeter._devices import is_foreign
+from vendimeter._messages import brief, printable
+from vendimeter._optional import require
+
+__all__ = ["AT_ONCE", "as_items", "parse", "parse_all", "readable"]
+
+AT_ONCE = 4096  # molecules that are held at a time: one takes some kilobytes, its fingerprint a hundred bytes
+
+_STAMP = re.compile(r"^\[[\d:]+\]\s*")  # the time in front of a line of RDKit's log
+_AROUND = re.compile(r"around position (\d+)")
+_PURPOSE = "a kernel of molecules"
+
+
+def _chem() -> Any:
+    return require("rdkit.Chem", extra="molecules", purpose=_PURPOSE)
+
+
+def _quiet() -> Any:
+    """A context in which RDKit logs nothing."""
+    return require("rdkit.rdBase", extra="molecules", purpose=_PURPOSE).BlockLogs()
+
+
+def as_items(samples: Any, *, kernel: str) -> list[Any]:
+    """SMILES and molecules as a list: from a list, an array, or a column of a frame."""
+    items = as_list(samples, kernel=kernel)
+    if is_frame_column(samples) or is_foreign(items):
+        return to_list(samples)
+    return items if isinstance(items, list) else list(items) if isinstance(items, tuple) else to_list(items)
+
+
+def parse(item: Any) -> tuple[Any, str | None]:
+    """A SMILES text, or a molecule of RDKit, as a molecule and None; or None and what is wrong with the item.
+
+    What is wrong is said so that it follows the name of the item: "line 3 has no atoms".
+
+    Examples
+    --------
+    >>> parse("CCO")[1] is None
+    True
+    >>> parse("C(C)(C)(C)(C)C")
+    (None, 'is no possible molecule (Explicit valence for atom # 0 C, 5, is greater than permitted)')
+    """
+    return next(parse_all([item]))
+
+
+def parse_all(samples: Any, *, kernel: str = "the reader of molecules") -> Iterator[tuple[Any, str | None]]:
+    """What `parse` gives for each item of a list, an array, or a column of a frame.
+
+    Examples
+    --------
+    >>> [reason for _, reason in parse_all(["CCO", ""])]
+    [None, 'is empty']
+    """
+    items, chem = as_items(samples, kernel=kernel), _chem()
+    for part in blocks(len(items), 1, 1, most=AT_ONCE):
+        with _quiet():
+            parsed = [(_read(item, chem), item) for item in items[part]]
+            pairs = [(found, None if found is not None else _reason(item, chem)) for found, item in parsed]
+        yield from pairs
+
+
+def readable(items: list[Any]) -> tuple[list[Any], bool]:
+    """The molecule of each item, None where it has none; and whether all of them are newly made here, of texts."""
+    chem = _chem()
+    with _quiet():
+        return [_read(item, chem) for item in items], all(isinstance(item, str) for item in items)
+
+
+def _read(item: Any, chem: Any) -> Any:
+    """The molecule, or None."""
+    if isinstance(item, str):
+        if _misread(item) is not None:
+            return None
+        molecule = chem.MolFromSmiles(item)
+        return molecule if molecule is not None and molecule.GetNumAtoms() else None
+    return item if isinstance(item, chem.Mol) and _unfit(item) is None else None
+
+
+def _misread(text: str) -> str | None:
+    """Why a text must not go to RDKit, to which nothing is a molecule, and a first word the whole."""
+    words = text.split(maxsplit=1)
+    if not words:
+        return "is empty" if not text else "is only white space"
+    if len(words) == 2:
+        extension = words[1].rstrip()  # of CXSMILES, between bars
+        if not (len(extension) > 1 and extension[0] == extension[-1] == "|"):
+            first = printable(words[0], 40)
+            return f"holds white space, and RDKit would read {first!r} alone; pass that, without a name"
+    if text.isascii() and text.strip().isprintable():
+        return None
+    odd = next(c for c in text.strip() if not (c.isascii() and c.isprintable()))
+    return f"holds the character {printable(odd)!r} (U+{ord(odd):04X}), which SMILES does not have"
+
+
+def _unfit(molecule: Any) -> str | None:
+    """Why a molecule has no fingerprint: RDKit ends the whole process over one that is not ready, in a thread."""
+    if not molecule.GetNumAtoms():
+        return "has no atoms"
+    try:
+        ready = not molecule.NeedsUpdatePropertyCache()
+        molecule.GetRingInfo().NumRings()
+    except RuntimeError:  # rings were never looked for
+        ready = False
+    return None if ready else "is not sanitized; call rdkit.Chem.SanitizeMol(molecule) first"
+
+
+def _reason(item: Any, chem: Any) -> str:
+    """What is wrong with an item that has no molecule."""
+    if isinstance(item, chem.Mol):
+        return _unfit(item) or "has no molecule"
+    if is_missing(item):
+        return f"is missing ({brief(item)})"
+    if isinstance(item, bytes):
+        return "is bytes, not text; decode it first, with item.decode()"
+    if not isinstance(item, str):
+        return f"is a {type(item).__name__}, neither SMILES nor a molecule of RDKit"
+    found = _misread(item)
+    if found is not None:
+        return found
+    if item.lstrip().startswith("InChI="):
+        return "is an InChI, not SMILES; pass the molecule, rdkit.Chem.MolFromInchi(text)"
+    raw = chem.MolFromSmiles(item, sanitize=False)
+    if raw is None:
+        return f"cannot be parsed as SMILES ({_syntax_error(item, chem)})"
+    if not raw.GetNumAtoms():
+        return "has no atoms"
+    problems = [problem.Message() for problem in chem.DetectChemistryProblems(raw)]
+    return f"is no possible molecule ({_plain(problems[0]) if problems else 'RDKit cannot sanitize it'})"
+
+
+def _syntax_error(text: str, chem: Any) -> str:
+    """RDKit's own words, without the text, which the message shows already."""
+    rdbase = require("rdkit.rdBase", extra="molecules", purpose=_PURPOSE)
+    capture = getattr(rdbase, "CaptureErrorLog", None)
+    if capture is None:  # before RDKit 2026.03 nothing but the terminal gets to know them
+        return "a syntax error"
+    with capture() as log:
+        chem.MolFromSmiles(text, sanitize=False)
+    lines = [_STAMP.sub("", line) for line in str(log.messages).splitlines()]
+    if not lines:
+        return "a syntax error"
+    words = lines[0].removeprefix("SMILES Parse Error:")
+    for mark in ("while parsing:", "for input:"):
+        words = words.partition(mark)[0]
+    place = _AROUND.search(log.messages)
+    return _plain(words) + (f" around position {place[1]}" if place else "")
+
+
+def _plain(words: str) -> str:
+    return printable(" ".join(words.split()), 160)

@@ -1,0 +1,272 @@
+"""Texts as the user has them, and tokenizers: by name, of Hugging Face, or functions of the user's own."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import as_list, is_missing, is_sparse
+from vendimeter._devices import is_foreign
+from vendimeter._messages import brief, printable, shape_of, unknown
+from vendimeter._optional import require
+from vendimeter.errors import InputError
+
+__all__ = ["SACREBLEU", "Tokenizer", "as_text", "check", "shown", "split", "texts_of", "tokens_of", "words"]
+
+Tokenizer = str | Callable[[str], Sequence[Hashable]] | None
+Batch = Callable[[list[str]], list[Sequence[Hashable]]]
+
+SACREBLEU = ("13a", "intl", "zh", "char")  # those of its tokenizers that need no model
+AT_ONCE = 4096  # texts that a Hugging Face tokenizer gets at a time: what it gives takes much more room than its ids
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_OWN: dict[str, Callable[[str], list[str]]] = {
+    "words": _WORD.findall,
+    "characters": list,
+    "whitespace": str.split,
+}
+_NAMES = (*_OWN, *(f"sacrebleu:{name}" for name in SACREBLEU))
+
+
+def words(text: str) -> list[str]:
+    """Words (with inner apostrophes) and punctuation marks.
+
+    Examples
+    --------
+    >>> words("Don't stop, now")
+    ["Don't", 'stop', ',', 'now']
+    """
+    return _WORD.findall(text)
+
+
+# ------------------------------------------------------------------------------------------------------------- texts
+
+
+def texts_of(samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None = None) -> list[Any]:
+    """Texts as strings, or all of them as tuples of tokens; anything else is an error that names the item.
+
+    Parameters
+    ----------
+    samples : Any
+        What the user passed.
+    kernel : str
+        The name of the kernel, for messages.
+    as_text : callable, optional
+        Turns items that stand for a text into it.
+
+    Examples
+    --------
+    >>> texts_of(("a b", "c"), "ngram"), texts_of([["a", "b"], ["c"]], "ngram")
+    (['a b', 'c'], [('a', 'b'), ('c',)])
+    """
+    what = f"the {kernel} kernel expected texts (strings), or lists of tokens throughout"
+    items = as_list(samples, kernel=f"the {kernel} kernel")
+    if is_foreign(items) or is_sparse(items):
+        raise InputError(f"samples is {brief(items)}; {what}.")
+    if isinstance(items, np.ndarray):
+        if items.ndim != 1:
+            raise InputError(
+                f"samples has shape {shape_of(items.shape)}; {what}. For rows of tokens pass samples.tolist()."
+            )
+        items = items.tolist()
+    items = list(items) if as_text is None else [as_text(item) for item in items]
+    if all(isinstance(item, str) for item in items):
+        return items
+    found = [tuple(item) if isinstance(item, list | tuple) or _is_row(item) else item for item in items]
+    if all(isinstance(item, tuple) for item in found):
+        return found
+    kind = str if isinstance(found[0], str) else tuple
+    i = next(i for i, item in enumerate(found) if not isinstance(item, kind))
+    gap = ", a missing value" if is_missing(items[i]) else ""
+    advice = " Fill or drop it." if gap else " Decode bytes first." if isinstance(items[i], bytes) else ""
+    raise InputError(f"item {i} is a {type(items[i]).__name__}{gap}; {what}.{advice}")
+
+
+def _is_row(item: Any) -> bool:
+    """Whether this is a row of tokens as the columns of frames hold them."""
+    return isinstance(item, np.ndarray) and item.ndim == 1
+
+
+def as_text(item: Any) -> Any:
+    """Sequences of Biopython as texts; anything else as it is."""
+    if type(item).__module__.partition(".")[0] != "Bio":
+        return item
+    return str(getattr(item, "seq", item))
+
+
+# -------------------------------------------------------------------------------------------------------- tokenizers
+
+
+def check(tokenizer: Any) -> None:
+    """Refuse what is no tokenizer, and misspelt names, before anything is loaded."""
+    if tokenizer is None or (callable(tokenizer) and not isinstance(tokenizer, str)):
+        return
+    if not isinstance(tokenizer, str) or not tokenizer.strip():
+        raise InputError(
+            f"tokenizer={brief(tokenizer)}; expected a function from a text to its tokens, or a name: 'words', "
+            "'characters', 'whitespace', 'sacrebleu:13a', or a Hugging Face tokenizer by its name or folder."
+        )
+    if tokenizer in _NAMES or os.path.exists(tokenizer):
+        return
+    near = difflib.get_close_matches(tokenizer.lower(), _NAMES, n=1, cutoff=0.75)
+    if near or tokenizer.lower().startswith("sacrebleu:"):
+        raise unknown("tokenizer", tokenizer, _NAMES)
+
+
+def shown(tokenizer: Tokenizer) -> str:
+    """The tokenizer in the text of a kernel."""
+    if isinstance(tokenizer, str):
+        return repr(printable(tokenizer))
+    return getattr(tokenizer, "__qualname__", "function")
+
+
+def split(texts: Sequence[Any], tokenizer: Tokenizer, *, lowercase: bool) -> list[Sequence[Hashable]]:
+    """The tokens of each text; texts that came as tokens are taken as they are.
+
+    Examples
+    --------
+    >>> split(["A b", "c"], "characters", lowercase=True)
+    [['a', ' ', 'b'], ['c']]
+    """
+    if not texts or not isinstance(texts[0], str):
+        if tokenizer is not None:
+            raise InputError(
+                f"the items are lists of tokens already, and tokenizer={brief(tokenizer)} splits texts; expected one "
+                "or the other. Leave tokenizer= away, or pass the texts."
+            )
+        return list(texts)
+    given = [text.lower() for text in texts] if lowercase else list(texts)
+    if tokenizer is None:
+        return list(map(words, given))
+    return _named(tokenizer)(given) if isinstance(tokenizer, str) else _own(tokenizer, given)
+
+
+def tokens_of(
+    texts: Sequence[Any], tokenizer: Tokenizer, *, lowercase: bool
+) -> tuple[np.ndarray, np.ndarray, list[Hashable]]:
+    """The tokens of all texts as whole numbers, one after another; where each text begins; and the tokens by number.
+
+    Examples
+    --------
+    >>> ids, starts, vocabulary = tokens_of(["a b a", "", "b"], None, lowercase=True)
+    >>> ids.tolist(), starts.tolist(), vocabulary
+    ([0, 1, 0, 1], [0, 3, 3, 4], ['a', 'b'])
+    """
+    from collections import defaultdict
+    from itertools import chain
+
+    lists = split(texts, tokenizer, lowercase=lowercase)
+    starts = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
+    number: defaultdict[Hashable, int] = defaultdict()
+    number.default_factory = number.__len__  # a token that was not met before gets the next number
+    try:
+        ids = np.fromiter(map(number.__getitem__, chain.from_iterable(lists)), np.int64, int(starts[-1]))
+    except TypeError:
+        i = next(i for i, tokens in enumerate(lists) if not _hashable(tokens))
+        raise _no_tokens(lists[i], i, tokenizer) from None
+    vocabulary = list(number)
+    if any(is_missing(token) for token in vocabulary):
+        i = next(i for i, tokens in enumerate(lists) if any(is_missing(token) for token in tokens))
+        raise InputError(f"item {i} holds a missing token; expected tokens throughout. Fill or drop it.")
+    return ids, starts, vocabulary
+
+
+def _hashable(tokens: Sequence[Any]) -> bool:
+    try:
+        return hash(tuple(tokens)) is not None
+    except TypeError:
+        return False
+
+
+def _no_tokens(found: Any, i: int, tokenizer: Tokenizer) -> InputError:
+    source = f"item {i} is" if tokenizer is None else f"the tokenizer gave {brief(found)} for item {i}:"
+    given = f" {brief(found)};" if tokenizer is None else ""
+    return InputError(f"{source}{given} expected a sequence of hashable tokens.")
+
+
+def _own(tokenizer: Callable[[str], Any], texts: list[str]) -> list[Sequence[Hashable]]:
+    """A function of the user's own, called once a text."""
+    lists: list[Sequence[Hashable]] = []
+    for i, text in enumerate(texts):
+        found = tokenizer(text)
+        try:
+            lists.append(tuple(found))
+        except TypeError:
+            raise _no_tokens(found, i, tokenizer) from None
+    return lists
+
+
+def _named(name: str) -> Batch:
+    """The tokenizer of this name, for many texts at once."""
+    check(name)
+    if name in _OWN:
+        one = _OWN[name]
+        return lambda texts: list(map(one, texts))
+    if name in _NAMES:
+        return _sacrebleu(name.partition(":")[2])
+    file = _file_of(name)
+    return functools.partial(_encode, _loaded(file, os.stat(file).st_mtime_ns))
+
+
+@functools.cache
+def _sacrebleu(name: str) -> Batch:
+    sacrebleu = require("sacrebleu", extra="text", purpose=f"the tokenizer 'sacrebleu:{name}'")
+    mark = sacrebleu.BLEU(tokenize=name).tokenizer
+    return lambda texts: [mark(text.rstrip()).split() for text in texts]
+
+
+def _encode(tokenizer: Any, texts: list[str]) -> list[Sequence[Hashable]]:
+    lists: list[Sequence[Hashable]] = []
+    for start in range(0, len(texts), AT_ONCE):
+        found = tokenizer.encode_batch(texts[start : start + AT_ONCE], add_special_tokens=False)
+        lists.extend(part.ids for part in found)
+    return lists
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(file: str, changed: int) -> Any:
+    """The tokenizer of a file, loaded once as long as the file stays as it is."""
+    library = require("tokenizers", extra="text", purpose="a Hugging Face tokenizer")
+    try:
+        tokenizer = library.Tokenizer.from_file(file)
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(
+            f"{brief(file)} is not a tokenizer that the library tokenizers can read ({printable(error, 120)}); "
+            "expected the file tokenizer.json that save_pretrained(folder) writes."
+        ) from None
+    tokenizer.no_truncation()  # what was saved for a model cuts long texts …
+    tokenizer.no_padding()  # … and fills short ones
+    return tokenizer
+
+
+def _file_of(name: str) -> str:
+    """The file tokenizer.json of a folder, or of the Hugging Face hub, where a copy on this machine comes first."""
+    if os.path.isfile(name):
+        return os.path.abspath(name)
+    folder = os.path.join(name, "tokenizer.json")
+    if os.path.isfile(folder):
+        return os.path.abspath(folder)
+    if os.path.isdir(name):
+        raise InputError(
+            f"the folder {brief(name)} holds no tokenizer.json; expected one. Write it with transformers: "
+            "AutoTokenizer.from_pretrained(folder, use_fast=True).save_pretrained(folder)."
+        )
+    hub = require("huggingface_hub", extra="text", purpose=f"the tokenizer {brief(name)}")
+    try:
+        try:
+            return hub.hf_hub_download(name, "tokenizer.json", local_files_only=True)
+        except FileNotFoundError:
+            return hub.hf_hub_download(name, "tokenizer.json")
+    except Exception as error:  # no connection, no such model, no right to it, a name that cannot be one
+        listed = ", ".join(map(repr, _NAMES))
+        raise InputError(
+            f"the tokenizer {brief(name)} is neither on this machine nor could it be fetched from the Hugging Face hub "
+            f"({printable(' '.join(str(error).split()), 120)}); expected {listed}, or a Hugging Face tokenizer. "
+            "Without a connection, save it elsewhere with save_pretrained(folder) and pass tokenizer='path/to/folder'."
+        ) from None

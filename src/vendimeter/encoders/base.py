@@ -1,0 +1,362 @@
+"""Encoders: models that turn samples into vectors, each sample once, with a cache on disk.
+
+What is common to all of them is here: equal samples are encoded once, vectors that were computed before are read from
+the cache, the others are computed in batches and stored as they come, and every batch is checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vendimeter._arrays import as_list, is_frame_column, is_sparse, plain, to_list
+from vendimeter._devices import is_foreign, no_gradients, to_host
+from vendimeter._messages import brief, printable, shape_of
+from vendimeter._optional import require
+from vendimeter._options import whole_number
+from vendimeter._progress import Progress
+from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
+from vendimeter.errors import InputError, TooLargeError, VendimeterError
+
+__all__ = ["Encoder", "pick_device"]
+
+KEPT = 4  # models that stay loaded; of more than these the one that was used longest ago is dropped
+HOW = ("batch_size", "device", "cache")  # how vectors are computed, not what they are
+
+OUT_OF_MEMORY = object()
+
+Encode = Callable[[list[Any]], Any]
+
+_loaded: OrderedDict[tuple[Any, ...], Encode] = OrderedDict()
+_loading = threading.RLock()
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Encoder(ABC):
+    """A model that turns samples into vectors; what `vendimeter.kernels.Embed` takes.
+
+    A new encoder is a dataclass, ``@dataclass(frozen=True, repr=False)``, with a `name`, a method `load` and a method
+    `identity`; one for other samples than texts, bytes and arrays has its own `items` and `digest` too.
+
+    Parameters
+    ----------
+    batch_size : int
+        How many samples the model sees at a time. Halved where the memory of a GPU does not suffice.
+    device : str, optional
+        Where the model runs, such as "cpu" or "cuda:1"; by default on a GPU where there is one.
+    cache : bool or path
+        Where vectors are kept on disk: True for the folder `vendimeter.encoders.cache_folder` names, a path for
+        another, False for none. Samples are not stored, only digests of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Letters(Encoder):
+    ...     alphabet: str = "ab"
+    ...     name = "letters"
+    ...
+    ...     def load(self):
+    ...         return lambda texts: np.array([[text.count(letter) for letter in self.alphabet] for text in texts])
+    ...
+    ...     def identity(self):
+    ...         return {"encoder": self.name, "alphabet": self.alphabet}
+    >>> Letters(cache=False)(["abba", "b"])
+    array([[2., 2.],
+           [0., 1.]], dtype=float32)
+    """
+
+    batch_size: int = 64
+    device: str | None = None
+    cache: bool | str | os.PathLike[str] = True
+    name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batch_size", whole_number(self.batch_size, "batch_size"))
+        if self.device is not None and not isinstance(self.device, str):
+            object.__setattr__(self, "device", str(self.device))  # a device of PyTorch prints as its name
+        if isinstance(self.cache, os.PathLike):
+            object.__setattr__(self, "cache", os.fspath(self.cache))
+        if not isinstance(self.cache, bool | str) or self.cache == "":
+            raise InputError(
+                f"cache={brief(self.cache)}; expected the path of a folder, True for the usual one, or False for none."
+            )
+
+    def __repr__(self) -> str:
+        words = []
+        for field in sorted(dataclasses.fields(self), key=lambda field: bool(field.kw_only)):
+            value = getattr(self, field.name)
+            if value != field.default:
+                words.append(f"{field.name}={value!r}" if field.kw_only or words else repr(value))
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that say what the vectors are, and not where and how they are computed."""
+        fields = dataclasses.fields(self)
+        return {field.name: getattr(self, field.name) for field in fields if field.name not in HOW}
+
+    # ------------------------------------------------------------------------------------- what an encoder is made of
+
+    @abstractmethod
+    def load(self) -> Encode:
+        """Load the model; what comes back turns a list of samples into an array or tensor with a row a sample.
+
+        Called once for each `identity` and device, under a lock, and only when there is something to encode.
+        """
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Everything the vectors depend on besides the sample, as values that JSON can write.
+
+        The name of the encoder; the model by its commit, or by a digest of its files where they are local;
+        preprocessing, pooling, lengths, dtype. Vectors are read from the cache where this is the same.
+        """
+
+    def items(self, samples: Any) -> list[Any]:
+        """The samples as a list, checked."""
+        if is_frame_column(samples):
+            samples = to_list(samples)
+        items = as_list(samples, kernel=f"the encoder {self.name!r}")
+        if is_sparse(items):
+            raise InputError(f"samples is sparse; the encoder {self.name!r} expected a list of samples.")
+        return list(to_host(items)) if is_foreign(items) else list(items)
+
+    def digest(self, sample: Any) -> bytes:
+        """A digest of the content of a sample: equal for samples whose vectors are equal, on every machine."""
+        sample = plain(sample) if isinstance(sample, np.generic) else sample
+        if isinstance(sample, str):
+            return hashlib.sha256(b"text\0" + sample.encode("utf-8", "surrogatepass")).digest()
+        if isinstance(sample, bytes):
+            return hashlib.sha256(b"bytes\0" + sample).digest()
+        if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufc":
+            sample = sample.astype(sample.dtype.newbyteorder("<"), copy=False)
+            head = f"array\0{sample.dtype.str}{shape_of(sample.shape)}\0".encode()
+            return hashlib.sha256(head + sample.tobytes()).digest()
+        raise InputError(
+            f"it is a {type(sample).__name__}; the encoder {self.name!r} expected a text, bytes or an array of numbers."
+        )
+
+    def size(self, sample: Any) -> float:
+        """How much work a sample is, beside others: samples of one size share a batch, the largest come first."""
+        return 1.0
+
+    # ------------------------------------------------------------------------------------------------- encoding
+
+    def __call__(self, samples: Any) -> np.ndarray:
+        """One vector a sample: an array of shape (n, d) of float32."""
+        items = self.items(samples)
+        with Progress(f"encoding ({self.name})") as progress:
+            keys = self._digests(items, progress)
+            first: dict[bytes, int] = {}  # where each distinct sample is met first …
+            rows = np.array(
+                [first.setdefault(key, len(first)) for key in keys]
+            )  # … and its row, for every sample
+            places = np.unique(rows, return_index=True)[1]
+            distinct = _Vectors(list(first), places, self)
+            identity = canonical(self.identity())
+            with self._stored(identity) as stored:
+                distinct.take(stored)
+                if distinct.missing.size:
+                    self._encode(items, distinct, identity, stored, progress)
+        return distinct.vectors if len(first) == len(items) else distinct.vectors[rows]
+
+    def _digests(self, items: list[Any], progress: Progress) -> list[bytes]:
+        keys = []
+        try:
+            for item in items:
+                if len(keys) % 256 == 0:
+                    progress.step(None, f"{len(keys):,} of {len(items):,} looked at")
+                keys.append(self.digest(item))
+        except VendimeterError as error:
+            raise type(error)(f"item {len(keys)}: {error}") from None
+        return keys
+
+    def _stored(self, identity: str) -> StoredVectors | NoVectors:
+        if self.cache is False:
+            return NoVectors()
+        folder = cache_folder() if self.cache is True else os.fspath(self.cache)  # type: ignore[arg-type]
+        return StoredVectors(folder, self.name, identity)
+
+    def _encode(
+        self, items: list[Any], distinct: _Vectors, identity: str, stored: Any, progress: Progress
+    ) -> None:
+        progress.step(None, "loading the model")
+        encode = self._model(identity)
+        sizes = np.array([self.size(items[place]) for place in distinct.places[distinct.missing]])
+        order = np.argsort(-sizes, kind="stable")
+        waiting, sizes = distinct.missing[order], sizes[order]
+        total, most, start = max(float(sizes.sum()), 1e-300), self.batch_size, 0
+        while start < len(waiting):
+            batch = waiting[start : start + most]
+            given = self._attempt(encode, items, distinct.places[batch])
+            if given is OUT_OF_MEMORY:
+                most = len(batch) // 2
+                _free_memory()
+                continue
+            found = distinct.put(batch, given)
+            stored.put([distinct.keys[row] for row in batch], found)
+            start += len(batch)
+            progress.step(float(sizes[:start].sum()) / total, f"{start:,} of {len(waiting):,}")
+
+    def _attempt(self, encode: Encode, items: list[Any], places: np.ndarray) -> Any:
+        """What the model gives for the items at these places; OUT_OF_MEMORY where that does not suffice."""
+        try:
+            with no_gradients():
+                return encode([items[place] for place in places])
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise self._failed(error, encode, items, places) from error
+            if len(places) == 1:
+                raise TooLargeError(
+                    f"{self!r} ran out of memory for item {places[0]} alone. Shorten or shrink it, or take "
+                    "device='cpu'."
+                ) from error
+            return OUT_OF_MEMORY  # and nothing holds on to what the batch took
+
+    def _model(self, identity: str) -> Encode:
+        """The loaded model. Its key is all that the vectors depend on: a folder with new weights is a new model."""
+        key = (type(self), self.device, identity)
+        with _loading:
+            if key not in _loaded:
+                while len(_loaded) >= KEPT:
+                    _loaded.popitem(last=False)
+                _loaded[key] = self.load()
+            _loaded.move_to_end(key)
+            return _loaded[key]
+
+    def _failed(self, error: Exception, encode: Encode, items: list[Any], places: np.ndarray) -> Exception:
+        """The error of a batch, with the item that is to blame: the first that fails alone."""
+        if len(places) > 1:
+            for place in places:
+                try:
+                    with no_gradients():
+                        encode([items[place]])
+                except Exception as alone:
+                    if not _is_out_of_memory(alone):
+                        error, places = alone, np.array([place])
+                        break
+        said = printable(str(error) or "no message", 400)
+        if isinstance(error, VendimeterError):
+            return type(error)(f"{_listed(places)}: {said}")
+        return InputError(f"the encoder {self!r} failed on {_listed(places)}: {type(error).__name__}: {said}")
+
+
+class _Vectors:
+    """The vectors of distinct samples, as they are found: a row a sample, by its digest and the place it has."""
+
+    def __init__(self, keys: list[bytes], places: np.ndarray, encoder: Encoder):
+        self.keys, self.places, self.encoder = keys, places, encoder
+        self.vectors = np.empty((0, 0), dtype=np.float32)
+        self.missing = np.arange(len(keys))
+
+    def take(self, stored: Any) -> None:
+        """Fill in what is stored."""
+        found = np.zeros(len(self.keys), dtype=bool)
+        if stored.width is not None:
+            self._widen(stored.width)
+            for rows, vectors in stored.get(self.keys):
+                self.vectors[rows] = vectors
+                found[rows] = True
+        self.missing = np.flatnonzero(~found)
+
+    def put(self, rows: np.ndarray, given: Any) -> np.ndarray:
+        """Fill in what the model gave for these rows; an error where it cannot be right."""
+        count, encoder, places = len(rows), self.encoder, self.places[rows]
+        vectors = to_host(given) if is_foreign(given) else np.asarray(given)
+        if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
+            raise InputError(
+                f"the encoder {encoder!r} gave an array of shape {shape_of(vectors.shape)} for {_listed(places)}; "
+                f"expected one vector a sample, an array of shape ({count}, d)."
+            )
+        if vectors.dtype.kind not in "biuf":
+            raise InputError(
+                f"the encoder {encoder!r} gave an array of {vectors.dtype}; expected real numbers."
+            )
+        if vectors.dtype != np.float16:
+            with np.errstate(over="ignore"):  # what overflows is found below
+                vectors = vectors.astype(np.float32, copy=False)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            short = vectors.dtype == np.float16
+            raise InputError(
+                f"the encoder {encoder!r} gave a vector with NaN or infinity for item {places[~finite][0]}; expected "
+                f"finite numbers. {'Take dtype=bfloat16 or float32' if short else 'Look at that item'}."
+            )
+        if self.vectors.shape[1] not in (0, vectors.shape[1]):
+            raise InputError(
+                f"the encoder {encoder!r} gave vectors of {vectors.shape[1]} numbers for {_listed(places)} and of "
+                f"{self.vectors.shape[1]} before; expected one width."
+            )
+        self._widen(vectors.shape[1])
+        self.vectors[rows] = vectors
+        return vectors
+
+    def _widen(self, width: int) -> None:
+        if not self.vectors.shape[1]:
+            self.vectors = np.empty((len(self.keys), width), dtype=np.float32)
+
+
+def canonical(identity: Any) -> str:
+    """The identity as text, the same wherever it is the same."""
+    return json.dumps(identity, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def pick_device(device: str | None, *, extra: str) -> Any:
+    """The device of PyTorch to compute on: the one that was asked for, or a GPU where there is one.
+
+    Examples
+    --------
+    >>> pick_device("cpu", extra="encoders").type
+    'cpu'
+    """
+    torch = require("torch", extra=extra, purpose="a neural encoder")
+    kinds = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    if device is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an old driver is a warning, and no GPU
+            device = next((kind for kind, there in kinds.items() if there()), "cpu")
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        there = ", ".join(["'cpu'", *(repr(kind) for kind, there in kinds.items() if there())])
+        raise InputError(
+            f"device={brief(device)} cannot be used ({printable(str(error).partition(chr(10))[0], 120)}); "
+            f"expected a device that PyTorch has here: {there}."
+        ) from None
+    return found
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, getattr(torch, "OutOfMemoryError", ())):
+        return True
+    words = ("out of memory", "can't allocate memory")  # MPS and the CPU say it in words only
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
+def _free_memory() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _listed(places: Sequence[int] | np.ndarray) -> str:
+    """Items by their places among the samples, in words."""
+    shown = ", ".join(str(place) for place in sorted(map(int, places))[:5])
+    if len(places) == 1:
+        return f"item {shown}"
+    return f"items {shown}" + (f", … ({len(places)} items)" if len(places) > 5 else "")

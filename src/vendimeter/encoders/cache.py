@@ -1,0 +1,301 @@
+"""Vectors on disk: one SQLite file for each thing that vectors depend on, with a vector for each digest of a sample.
+
+A vector is written once and never changed, in transactions: what is read was written whole, whoever was killed
+meanwhile. Several processes may read and write at once. The rollback journal is used and not the write-ahead log,
+because that needs memory shared by all who write: home folders of clusters are network drives, where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import sqlite3
+import sys
+import time
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from vendimeter._messages import printable
+from vendimeter.errors import CacheError, CacheWarning, InputError
+
+__all__ = ["NoVectors", "StoredVectors", "cache_folder"]
+
+FORMAT = 1  # of the tables below; a file of another format is another file, by its name
+MARK = int.from_bytes(b"vndi", "big")  # in the header of the file: it is ours
+PAGE = 16384  # bytes: a vector fits into a page. Rows with an index are written 3 to 5 times as fast as WITHOUT ROWID
+ASKED = 900  # keys in one SELECT; older versions of SQLite take no more than 999
+PATIENCE = 60.0  # seconds to wait for others that write
+PENDING_SECONDS, PENDING_BYTES = 1.0, 32 << 20  # written together: a commit waits for the disk
+
+_said: set[tuple[str, str]] = set()
+
+
+def cache_folder() -> str:
+    """The folder that vectors are kept in unless another is named; it can be deleted at any time.
+
+    It is the folder that the environment variable ``VENDIMETER_CACHE`` names, or ``vendimeter`` in the folder that the
+    system has for caches: ``$XDG_CACHE_HOME`` or ``~/.cache``, ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on
+    Windows.
+
+    Examples
+    --------
+    >>> import os
+    >>> os.path.isabs(cache_folder())
+    True
+    """
+    try:
+        named = os.environ.get("VENDIMETER_CACHE")
+        if named:
+            return str(Path(named).expanduser().absolute())
+        if sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            base = Path(local) if local else Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            given = os.environ.get("XDG_CACHE_HOME", "")
+            base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    except RuntimeError:
+        raise InputError(
+            "there is no home folder to keep vectors in; set the environment variable VENDIMETER_CACHE to a folder, or "
+            "pass cache=False to the encoder."
+        ) from None
+    return str(base / "vendimeter")
+
+
+class NoVectors:
+    """A cache that keeps nothing."""
+
+    width: int | None = None
+
+    def get(self, keys: Sequence[bytes]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Nothing."""
+        return iter(())
+
+    def put(self, keys: Sequence[bytes], vectors: np.ndarray) -> None:
+        """Forget."""
+
+    def __enter__(self) -> NoVectors:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class StoredVectors:
+    """The vectors of one encoder on disk; use it in a ``with`` block, from one thread.
+
+    Parameters
+    ----------
+    folder : str
+        Where the file lies; made, readable for its owner only, where there is none.
+    name : str
+        The name of the encoder, for the name of the file.
+    identity : str
+        Everything that vectors depend on besides the sample. It is stored inside and compared.
+
+    Notes
+    -----
+    A file that cannot be made, read or written is no reason to lose hours of encoding: there is one `CacheWarning`,
+    and encoding goes on without. A file that is damaged is a `CacheError`, because nothing in it can be trusted.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoredVectors(folder, "demo", '{"model": "m"}') as stored:
+    ...         stored.put([b"a", b"b"], np.eye(2, dtype=np.float32))
+    ...     with StoredVectors(folder, "demo", '{"model": "m"}') as stored:
+    ...         [(rows, vectors.tolist()) for rows, vectors in stored.get([b"x", b"b"])]
+    [([1], [[0.0, 1.0]])]
+    """
+
+    def __init__(self, folder: str, name: str, identity: str):
+        digest = hashlib.sha256(identity.encode()).hexdigest()
+        name = (
+            re.sub(r"[^\w.-]", "_", name) or "encoder"
+        )  # what a user calls an encoder may be no name for a file
+        self.path = Path(folder).expanduser().absolute() / f"{name}-{FORMAT}-{digest[:40]}.sqlite"
+        self.width: int | None = None
+        self._identity = identity
+        self._connection: sqlite3.Connection | None = None
+        self._pending: list[tuple[bytes, bytes, int]] = []
+        self._pending_bytes, self._written = 0, time.monotonic()
+        self._closed_to: str | None = None  # why nothing more is written
+
+    def __enter__(self) -> StoredVectors:
+        try:
+            with self._trouble("opened"):
+                self._open()
+        except BaseException:
+            self._close()
+            raise
+        if self._closed_to is not None:
+            self._close()
+        return self
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._connection = _connect(self.path)
+        self._connection.execute(f"PRAGMA page_size={PAGE}")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        if not self._recognised():
+            self._make()
+        self.width = self._read_width()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._flush()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    # ------------------------------------------------------------------------------------------------ the file
+
+    def _recognised(self) -> bool:
+        """Whether the tables are there; an error where the file is another's."""
+        if self._one("SELECT count(*) FROM sqlite_master") == 0:
+            return False
+        if (self._one("PRAGMA application_id"), self._one("PRAGMA user_version")) != (MARK, FORMAT):
+            raise self._unusable("is not a cache of this version of Vendimeter")
+        if self._one("SELECT value FROM about WHERE name = 'identity'") != self._identity:
+            raise self._unusable("belongs to another model or other parameters than its name says")
+        return True
+
+    def _make(self) -> None:
+        assert self._connection is not None
+        with self._transaction():
+            if self._recognised():  # another process was quicker
+                return
+            self._connection.execute(f"PRAGMA application_id={MARK}")
+            self._connection.execute(f"PRAGMA user_version={FORMAT}")
+            self._connection.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
+            self._connection.execute(
+                "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL)"
+            )
+            self._connection.execute("INSERT INTO about VALUES ('identity', ?)", (self._identity,))
+
+    def _read_width(self) -> int | None:
+        return self._one("SELECT value FROM about WHERE name = 'width'")
+
+    def _one(self, query: str) -> Any:
+        assert self._connection is not None
+        row = self._connection.execute(query).fetchone()
+        return None if row is None else row[0]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        assert self._connection is not None
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    # ---------------------------------------------------------------------------------------------------- vectors
+
+    def get(self, keys: Sequence[bytes]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Those vectors that are there, some at a time, with their positions among the keys."""
+        if self._connection is None or self.width is None:
+            return
+        place = {key: i for i, key in enumerate(keys)}
+        wanted = sorted(place)  # neighbours in the index
+        for start in range(0, len(wanted), ASKED):
+            part = wanted[start : start + ASKED]
+            marks = ",".join("?" * len(part))
+            found: list[tuple[bytes, bytes, int]] = []
+            with self._trouble("read"):
+                found = self._connection.execute(
+                    f"SELECT key, vector, checksum FROM vectors WHERE key IN ({marks})", part
+                ).fetchall()
+            if self._closed_to is not None:
+                return
+            for key, vector, checksum in found:
+                if len(vector) not in (2 * self.width, 4 * self.width) or _checksum(key, vector) != checksum:
+                    raise self._unusable("is damaged: a vector is not what was written")
+            for size, dtype in ((2 * self.width, "<f2"), (4 * self.width, "<f4")):
+                rows = [row for row in found if len(row[1]) == size]
+                if rows:
+                    vectors = np.frombuffer(b"".join(row[1] for row in rows), dtype)
+                    yield [place[row[0]] for row in rows], vectors.reshape(len(rows), self.width)
+
+    def put(self, keys: Sequence[bytes], vectors: np.ndarray) -> None:
+        """Keep these vectors, of float16 or float32; they are on disk within about a second, or at the end."""
+        if self._connection is None or self._closed_to is not None:
+            return
+        kind = "<f2" if vectors.dtype == np.float16 else "<f4"
+        for key, vector in zip(keys, np.ascontiguousarray(vectors, dtype=kind), strict=True):
+            blob = vector.tobytes()
+            self._pending.append((key, blob, _checksum(key, blob)))
+            self._pending_bytes += len(blob)
+        self.width = vectors.shape[1] if self.width is None else self.width
+        late = time.monotonic() - self._written > PENDING_SECONDS
+        if late or self._pending_bytes > PENDING_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if not pending or self._connection is None or self._closed_to is not None:
+            return
+        with self._trouble("written"), self._transaction():
+            self._connection.execute("INSERT OR IGNORE INTO about VALUES ('width', ?)", (self.width,))
+            there = self._read_width()
+            if there != self.width:
+                raise self._unusable(
+                    f"holds vectors of {there} numbers, and the same model gave {self.width}"
+                )
+            self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", pending)
+        self._written = time.monotonic()
+
+    # ---------------------------------------------------------------------------------------------- what goes wrong
+
+    def _unusable(self, what: str) -> CacheError:
+        return CacheError(
+            f"the cache {printable(self.path)} {what}. Delete the file: its vectors are then computed again."
+        )
+
+    @contextlib.contextmanager
+    def _trouble(self, done: str) -> Iterator[None]:
+        """Damage is an error; a file that cannot be used is a warning, and nothing more is written."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            code = str(getattr(error, "sqlite_errorname", ""))
+            if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+                raise self._unusable(f"is damaged ({printable(error)})") from error
+            self._closed_to = str(error)
+            if (str(self.path), done) in _said:
+                return
+            _said.add((str(self.path), done))
+            warnings.warn(
+                f"the cache {printable(self.path)} cannot be {done} ({printable(error)}); encoding goes on without "
+                "it. Pass cache= with a folder that can be written, or cache=False.",
+                CacheWarning,
+                stacklevel=2,
+            )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Transactions are begun by hand: the module would begin them late, and break off when two upgrade at once.
+    return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+
+
+def _checksum(key: bytes, vector: bytes) -> int:
+    return zlib.crc32(vector, zlib.crc32(key))

@@ -1,0 +1,299 @@
+"""Encoders of pictures by models of torchvision, torch-fidelity and timm, with the preprocessing of each library."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vendimeter._messages import brief, printable, unknown
+from vendimeter._optional import require
+from vendimeter._pictures import decode, each, rgb_image
+from vendimeter.encoders._hub import DTYPES, explained, find_model, loading
+from vendimeter.encoders._weights import EXTRA, downloaded, read_weights, weights_file, weights_identity
+from vendimeter.encoders.base import Encode, pick_device
+from vendimeter.encoders.images import PictureEncoder
+from vendimeter.errors import InputError
+
+__all__ = ["Inception", "InceptionFID", "Timm"]
+
+# What both libraries download when they are asked for these weights; the digits at the end are checked.
+TORCHVISION = "https://download.pytorch.org/models/inception_v3_google-0cc3c7bd.pth"
+FIDELITY = "https://github.com/toshas/torch-fidelity/releases/download/v0.2.0/weights-inception-2015-12-05-6726825d.pth"
+FILES = (
+    "model.safetensors",
+    "open_clip_model.safetensors",
+    "pytorch_model.bin",
+    "open_clip_pytorch_model.bin",
+)
+PREPROCESSING = (
+    "input_size",
+    "test_input_size",
+    "crop_pct",
+    "test_crop_pct",
+    "crop_mode",
+    "interpolation",
+    "mean",
+    "std",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class WeightsEncoder(PictureEncoder):
+    """A model whose weights may be a file of the user's."""
+
+    _: KW_ONLY
+    weights: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights is not None:
+            object.__setattr__(self, "weights", weights_file(self.weights))
+
+    def _state(self, url: str) -> dict[str, Any]:
+        return (
+            downloaded(url, type(self).__name__) if self.weights is None else read_weights(str(self.weights))
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Inception(WeightsEncoder):
+    """Embeddings by Inception v3, trained on ImageNet, in torchvision's version: the 2,048 numbers before the classes.
+
+    Pictures are resized to 342 on the shorter side, cropped to 299×299 and normalised, as torchvision says for these
+    weights. (The official package resizes to 299 and leaves the normalisation away, so that its numbers differ.)
+
+    Parameters
+    ----------
+    weights : path, optional
+        A file with the weights; by default they are downloaded once, or found where PyTorch keeps them.
+    dtype : str
+        As for `DINOv2`.
+    batch_size, device, cache
+        As for `Encoder`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> vm.kernels.Embed(Inception())
+    Embed(Inception(), Cosine())
+    """
+
+    _: KW_ONLY
+    dtype: str = "float32"
+    name: ClassVar[str] = "inception"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dtype not in DTYPES:
+            raise unknown("dtype", self.dtype, DTYPES)
+
+    def identity(self) -> dict[str, Any]:
+        """The weights and the dtype; the preprocessing goes with them."""
+        shared = {"encoder": self.name, "version": 1, "dtype": self.dtype, "preprocessing": "IMAGENET1K_V1"}
+        return shared | weights_identity(self.weights, TORCHVISION)
+
+    def load(self) -> Encode:
+        """Load the model with torchvision."""
+        models = require("torchvision.models", extra=EXTRA, purpose="Inception")
+        torch = require("torch", extra=EXTRA, purpose="Inception")
+        state = self._state(TORCHVISION)
+        with explained("Inception"), loading():
+            # transform_input turns ImageNet's normalisation into that of the weights, which come from TensorFlow:
+            # torchvision.models.inception_v3 sets it whenever it loads them.
+            model = models.inception_v3(
+                weights=None, init_weights=False, aux_logits=True, transform_input=True
+            )
+            model.load_state_dict(state)
+            transform = models.Inception_V3_Weights.IMAGENET1K_V1.transforms()
+        model.fc = torch.nn.Identity()
+        return _network(model, transform, self.device, self.dtype)
+
+
+@dataclass(frozen=True, repr=False)
+class InceptionFID(WeightsEncoder):
+    """Embeddings by the Inception of 2015 that FID is defined with: 2,048 numbers, as torch-fidelity computes them.
+
+    Pictures of any size are resized to 299×299 inside the model as TensorFlow 1 did it, without antialiasing, which is
+    part of the definition.
+
+    Parameters
+    ----------
+    weights : path, optional
+        A file with torch-fidelity's weights; by default they are downloaded once, or found where PyTorch keeps them.
+    batch_size, device, cache
+        As for `Encoder`.
+
+    References
+    ----------
+    Obukhov et al.: High-fidelity performance metrics for generative models in PyTorch, 2020.
+
+    Examples
+    --------
+    >>> InceptionFID(batch_size=32)
+    InceptionFID(batch_size=32)
+    """
+
+    name: ClassVar[str] = "inception-fid"
+
+    def identity(self) -> dict[str, Any]:
+        """The weights; the preprocessing is in the model."""
+        return {"encoder": self.name, "version": 1, "features": "2048"} | weights_identity(
+            self.weights, FIDELITY
+        )
+
+    def load(self) -> Encode:
+        """Load the model with torch-fidelity."""
+        purpose = "InceptionFID"
+        library = require("torch_fidelity.feature_extractor_inceptionv3", extra=EXTRA, purpose=purpose)
+        torch = require("torch", extra=EXTRA, purpose=purpose)
+        device = pick_device(self.device, extra=EXTRA)
+        safe = io.BytesIO()
+        torch.save(self._state(FIDELITY), safe)
+        safe.seek(0)
+        with explained("InceptionFID"), loading():
+            # It would read a file with an unpickler that runs code. What it is given are tensors that were read
+            # without, written again.
+            model = library.FeatureExtractorInceptionV3("inception-v3-compat", ["2048"], safe)
+        model = model.to(device).eval()
+
+        def encode(batch: list[Any]) -> Any:
+            parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in each(decode, batch)]
+            vectors: list[Any] = [None] * len(parts)
+            with torch.inference_mode():
+                for shape in dict.fromkeys(part.shape for part in parts):  # those of one size together
+                    places = [i for i, part in enumerate(parts) if part.shape == shape]
+                    stack = torch.stack([parts[i] for i in places]).permute(0, 3, 1, 2).to(device)
+                    for i, vector in zip(places, model(stack)[0], strict=True):
+                        vectors[i] = vector
+            return torch.stack(vectors)
+
+        return encode
+
+
+@dataclass(frozen=True, repr=False)
+class Timm(WeightsEncoder):
+    """Embeddings by a model of timm: its features before the classes, with the preprocessing it was trained with.
+
+    Parameters
+    ----------
+    model : str
+        Its name in timm, such as "resnet50.a1_in1k" or "vit_base_patch14_dinov2.lvd142m".
+    revision : str, optional
+        The commit, branch or tag of the weights on the hub; the newest by default.
+    weights : path, optional
+        A file with weights of this model, instead of those on the hub.
+    dtype : str
+        As for `DINOv2`.
+    batch_size, device, cache
+        As for `Encoder`.
+
+    Examples
+    --------
+    >>> Timm("resnet50.a1_in1k")
+    Timm('resnet50.a1_in1k')
+    """
+
+    model: str
+    _: KW_ONLY
+    revision: str | None = None
+    dtype: str = "float32"
+    name: ClassVar[str] = "timm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.model, str) or not self.model:
+            raise InputError(
+                f"Timm got the model {brief(self.model)}; expected its name, such as 'resnet50.a1_in1k'."
+            )
+        if self.revision is not None and (not isinstance(self.revision, str) or self.weights is not None):
+            raise InputError(
+                f"revision={brief(self.revision)}; expected a commit, a branch or a tag of the hub, and none where "
+                "weights is given."
+            )
+        if self.dtype not in DTYPES:
+            raise unknown("dtype", self.dtype, DTYPES)
+
+    def identity(self) -> dict[str, Any]:
+        """The name of the model, its commit or the digest of its weights, the preprocessing and the dtype."""
+        known = self._known().to_dict()
+        prepared = {key: known[key] for key in PREPROCESSING if key in known}
+        if self.weights is not None or not self._repository():
+            where = weights_identity(self.weights, known.get("url") or "")
+        else:
+            where = find_model(self._repository(), self.revision, extra=EXTRA).identity
+        return {
+            "encoder": self.name,
+            "version": 1,
+            "dtype": self.dtype,
+            "name": self.model,
+            **where,
+            "as": prepared,
+        }
+
+    def _known(self) -> Any:
+        """What timm knows of the pretrained model."""
+        timm = require("timm", extra=EXTRA, purpose="Timm")
+        architecture = self.model.partition(".")[0]
+        if not timm.is_model(architecture):
+            raise unknown("model of timm", architecture, timm.list_models())
+        try:
+            known = timm.models.get_pretrained_cfg(self.model)
+        except RuntimeError:  # no such tag
+            known = None
+        if known is None or (self.weights is None and not known.has_weights):
+            tags = list(timm.list_pretrained(f"{architecture}.*"))
+            there = f"one of {printable(', '.join(tags), 200)}" if tags else "another architecture"
+            raise InputError(
+                f"timm has no pretrained weights for {brief(self.model)}; expected {there}, or a file: weights=…"
+            )
+        return known
+
+    def _repository(self) -> str:
+        return self._known().hf_hub_id or ""
+
+    def _timm_state(self) -> dict[str, Any]:
+        known = self._known()
+        if self.weights is not None or not self._repository():
+            return self._state(known.url or "")
+        folder = find_model(self._repository(), self.revision, extra=EXTRA).folder
+        named = known.hf_hub_filename
+        for name in (*FILES[:2], *([named] if named else []), *FILES[2:]):
+            if Path(folder, name).is_file():
+                return read_weights(str(Path(folder, name)))
+        raise InputError(
+            f"{printable(self._repository(), 100)!r} on the hub has no weights under a known name; expected one of "
+            f"{', '.join(FILES)}. Download the file and pass weights='path of the file'."
+        )
+
+    def load(self) -> Encode:
+        """Load the model with timm."""
+        timm = require("timm", extra=EXTRA, purpose="Timm")
+        state = self._timm_state()
+        with explained(self.model), loading():
+            model = timm.create_model(
+                self.model, pretrained=True, num_classes=0, pretrained_cfg_overlay={"state_dict": state}
+            )
+            transform = timm.data.create_transform(
+                **timm.data.resolve_model_data_config(model), is_training=False
+            )
+        return _network(model, transform, self.device, self.dtype)
+
+
+def _network(model: Any, transform: Callable[[Any], Any], device: str | None, dtype: str) -> Encode:
+    """A module behind a transform of PIL images into tensors."""
+    torch = require("torch", extra=EXTRA, purpose="an encoder of pictures")
+    place, kind = pick_device(device, extra=EXTRA), getattr(torch, dtype)
+    model = model.to(device=place, dtype=kind).eval()
+
+    def encode(batch: list[Any]) -> Any:
+        pixels = torch.stack(list(each(lambda item: transform(rgb_image(item)), batch)))
+        with torch.inference_mode():
+            return model(pixels.to(device=place, dtype=kind)).float()
+
+    return encode

@@ -1,0 +1,222 @@
+"""What is read as Arrow record batches → parts: columns that kernels take, and the records that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _arrow
+from vendimeter._messages import brief, printable
+from vendimeter._options import bytes_shown
+from vendimeter.errors import InputError
+from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.sources import File
+
+__all__ = ["RecordBatches", "first_line", "read_json", "reading", "strings", "type_of", "within"]
+
+LARGEST_JSON = 64 << 20  # bytes of a description: a larger one is none
+
+
+class RecordBatches(Reader):
+    """What is read as Arrow record batches.
+
+    Where Hugging Face's description of the columns is there, classes are given by their names, and a single column of
+    pictures is that of the samples.
+    """
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._known: Any = None  # the schema
+        self._description: dict[str, Any] | None = None
+        self._shapes: dict[str, tuple[int, ...]] = {}  # of the first vector of each column
+
+    @abstractmethod
+    def _schema(self) -> Any:
+        """The schema of the file, or None for an empty one."""
+
+    @abstractmethod
+    def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
+        """Record batches of at most `size` rows with at least these columns."""
+
+    def _features(self) -> dict[str, Any]:
+        if self._description is None:
+            self._description = self._described()
+        return self._description
+
+    def _described(self) -> dict[str, Any]:
+        """Hugging Face's description of the columns: name → what it is."""
+        held = (self._head().metadata or {}).get(b"huggingface", b"{}")
+        try:
+            features = json.loads(held)["info"]["features"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return {}
+        return features if isinstance(features, dict) else {}
+
+    def _head(self) -> Any:
+        if self._known is None:
+            with reading(self.file):
+                schema = self._schema()
+            self._known = _arrow.library().schema([]) if schema is None else schema
+        return self._known
+
+    def names(self) -> list[str]:
+        """The columns in order."""
+        with reading(self.file):
+            names = list(self._head().names)
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise InputError(
+                f"{self.file} has the column {brief(twice)} twice; expected different names. Rename one."
+            )
+        pictures = [name for name in names if type_of(self._features().get(name)) == "Image"]
+        if len(pictures) == 1:
+            self.samples, self.kind = pictures[0], "images"
+        return names
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts with these columns, the only ones that are decoded."""
+        names = self.names()  # in any case: the head is read before the rest
+        wanted = names if columns is None else list(columns)
+        batches, start = iter(self._batches(wanted, size)), 0
+        while True:
+            with reading(self.file):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            for at in range(0, batch.num_rows, size):
+                part = self._part(batch.slice(at, size), wanted, start + at)
+                if part is not None:
+                    yield part
+            start += batch.num_rows
+
+    def _part(self, batch: Any, wanted: Sequence[str], start: int) -> Part | None:
+        columns = {name: self._sound(batch.column(name), name) for name in wanted}
+        for name, column in columns.items():
+            if name not in self._shapes and (found := _arrow.shape(column)) is not None:
+                self._shapes[name] = found
+        keep = np.ones(batch.num_rows, dtype=bool)
+        for name, column in columns.items():
+            for row, reason in self._flaws(column, name):
+                if keep[row]:  # a record is broken once, however many of its values are
+                    self.broken.add(self._place(start + row), f"cannot be used: {brief(name)} {reason}")
+                keep[row] = False
+        rows = start + np.flatnonzero(keep)
+        if not len(rows):
+            return None
+        return Part(
+            {name: self._values(_arrow.kept_rows(column, keep), name) for name, column in columns.items()},
+            lambda i: self._place(int(rows[i])),
+        )
+
+    def _place(self, row: int) -> str:
+        return self.file.row(row)
+
+    def _sound(self, column: Any, name: str) -> Any:
+        """The column; one whose offsets point out of the file would crash the process when it is read."""
+        pa = _arrow.library()
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            if "UTF8" not in str(error):  # such texts are named row by row
+                raise InputError(
+                    f"{self.file} is damaged in its column {brief(name)}: {first_line(error)}. Get it again."
+                ) from None
+        return column
+
+    def _classes(self, name: str) -> list[str] | None:
+        feature = self._features().get(name) or {}
+        names = feature.get("names") if type_of(feature) == "ClassLabel" else None
+        return names if isinstance(names, list) and all(isinstance(one, str) for one in names) else None
+
+    def _flaws(self, column: Any, name: str) -> Iterator[tuple[int, str]]:
+        found = _arrow.flaws(column, self._shapes.get(name))
+        if found is not None:
+            yield from ((row, found.reason(row)) for row in found.rows.tolist())
+        classes = self._classes(name)
+        if classes is not None and _arrow.library().types.is_integer(column.type):
+            numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+            for row in np.flatnonzero((numbers < 0) | (numbers >= len(classes))).tolist():
+                yield row, f"is class {numbers[row]}, and there are {len(classes)}"
+
+    def _values(self, column: Any, name: str) -> Any:
+        try:
+            values = _arrow.values(column, self._shapes.get(name))
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{self.file} has texts in the lists or records of {brief(name)} that are not UTF-8; expected UTF-8."
+            ) from None
+        classes = self._classes(name)
+        if classes is not None and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+            return [classes[number] for number in values.tolist()]
+        return values
+
+
+def type_of(feature: Any) -> Any:
+    return feature.get("_type") if isinstance(feature, dict) else None
+
+
+def first_line(error: BaseException) -> str:
+    return printable((str(error).splitlines() or [type(error).__name__])[0], 200).rstrip(".")
+
+
+@contextmanager
+def reading(file: File) -> Iterator[None]:
+    """Say of a file that Arrow cannot read that it is damaged, and why."""
+    pa = _arrow.library()
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{file} could not be read; it is damaged or was cut short: {first_line(error)}. Get it again."
+        ) from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise InputError(
+                f"{printable(path)!r} has more than {bytes_shown(LARGEST_JSON)}, which is no description."
+            )
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{printable(path)!r} could not be read as JSON: {printable(error, 200)}. Save the dataset again."
+        ) from None
+    if not isinstance(held, dict):
+        raise InputError(
+            f"{printable(path)!r} holds {brief(held)}; expected an object, as save_to_disk writes it."
+        )
+    return held
+
+
+def strings(held: Any, path: Path, what: str) -> list[str]:
+    if not isinstance(held, list) or not all(isinstance(one, str) and one for one in held):
+        raise InputError(f"{printable(path)!r} has {brief(held)} as {what}; expected a list of names.")
+    return held
+
+
+def within(folder: Path, name: str, what: str) -> Path:
+    """A file or folder right in a folder; a name or a link that leads out of it could make us read anything."""
+    path = folder / name
+    if os.path.isabs(name) or not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{printable(folder)!r} names {what} {brief(name)}, which leads out of the folder; expected one in it. The "
+            "folder may be made to read other files."
+        )
+    if not path.exists():
+        raise InputError(
+            f"{printable(folder)!r} names {what} {brief(name)}, which is not there; the folder was copied in part. Get "
+            "it again."
+        )
+    return path

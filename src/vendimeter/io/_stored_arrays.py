@@ -1,0 +1,335 @@
+"""Arrays in files, whatever the format: columns of rows, mapped or read piece by piece.
+
+Plain files are mapped, a map for every part, so that the pages of the one before are given back; what is packed is
+unpacked as it is read. What a header claims is checked against the bytes that are there before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter._messages import brief, shape_of
+from vendimeter.errors import InputError, VendimeterError
+from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.sources import CHUNK, File, guarded
+
+__all__ = ["Arrays", "Mapped", "Stored", "Streamed", "Unreadable", "filled"]
+
+_LAST_LETTER, _HALVES = (
+    0x10FFFF,
+    0xD800,
+)  # of Unicode, and where the halves of pairs begin that are no letters
+PART_BYTES = 128 << 20  # of all columns of a part, unless a single row is larger
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An array as it lies in a file."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    offset: int  # of its first byte, in the file or the member
+    fortran: bool = False
+    bfloat: bool = False  # upper halves of float32 numbers
+    odd: str = ""  # what else makes it unusable
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def claim(self) -> str:
+        """What the header says, for messages."""
+        return f"{self.dtype} of shape {shape_of(self.shape)}"
+
+    def unusable(self) -> str:
+        """Why its rows cannot be samples; "" where they can."""
+        if self.odd:
+            return self.odd
+        if self.dtype.hasobject:
+            return "holds Python objects, which are never unpickled; expected plain numbers or texts"
+        if not self.shape:
+            return "is a single value; expected an array with one row a sample"
+        if self.dtype.kind == "V" and self.dtype.names is None:
+            return f"holds raw bytes ({self.dtype}), as NumPy saves bfloat16; expected numbers. Save it as float32"
+        if self.shape[0] and not self.row:
+            return f"has rows without numbers ({self.claim}); expected at least one column"
+        return ""
+
+
+class Mapped:
+    """Rows of a plain file, a map of its own for each piece."""
+
+    def __init__(self, source: Any, stored: Stored):
+        self._source, self._stored, self._at = source, stored, 0
+
+    def all(self) -> np.ndarray:
+        """All rows, in one map."""
+        stored = self._stored
+        order = "F" if stored.fortran else "C"
+        return np.memmap(
+            self._source, stored.dtype, "r", offset=stored.offset, shape=stored.shape, order=order
+        )
+
+    def take(self, count: int) -> np.ndarray:
+        """The next rows."""
+        stored, start = self._stored, self._at
+        self._at += count
+        if stored.fortran:
+            return np.array(self.all()[start : self._at], order="C")
+        shape = (count, *stored.shape[1:])
+        offset = stored.offset + start * stored.row
+        return np.asarray(np.memmap(self._source, stored.dtype, "r", offset=offset, shape=shape))
+
+    def finish(self) -> None:
+        """The size of the file is known."""
+
+
+class Streamed:
+    """Rows that are read one after another; in Fortran's order a row is complete only with the last byte."""
+
+    def __init__(self, read: Callable[[int], bytes], stored: Stored, to_end: bool = True):
+        self._read, self._stored, self._to_end = read, stored, to_end
+        self._all: np.ndarray | None = None
+        self._at = 0
+
+    def take(self, count: int) -> np.ndarray:
+        """The next rows."""
+        stored = self._stored
+        if not stored.fortran or len(stored.shape) == 1:
+            rows = np.frombuffer(filled(self._read, count * stored.row, stored.claim), stored.dtype)
+            return rows.reshape(count, *stored.shape[1:])
+        if self._all is None:
+            whole = np.frombuffer(filled(self._read, stored.size, stored.claim), stored.dtype)
+            self._all = whole.reshape(stored.shape, order="F")
+        self._at += count
+        return np.ascontiguousarray(self._all[self._at - count : self._at])
+
+    def finish(self) -> None:
+        """Nothing may follow; an archive compares its checksum at its end."""
+        if self._to_end and self._read(1):
+            raise Unreadable(f"there is more after what its header says, {self._stored.claim}")
+
+
+class Unreadable(Exception):
+    """Why bytes are not what they should be."""
+
+
+def filled(read: Callable[[int], bytes], size: int, claim: str) -> bytearray:
+    """So many bytes; memory grows with what is there, whatever a header claims."""
+    data = bytearray()
+    while len(data) < size:
+        piece = read(min(CHUNK, size - len(data)))
+        if not piece:
+            raise Unreadable(
+                f"it was cut short: its header says {claim}, and {size - len(data):,} bytes are missing"
+            )
+        data += piece
+    return data
+
+
+class Arrays(Reader):
+    """What the formats share: arrays of one length are columns, rows are taken from all of them at once."""
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._columns: dict[str, tuple[Stored, str | None]] | None = (
+            None  # with the field of a structured array
+        )
+        self._left_out: dict[str, str] = {}  # arrays that are no columns, and why
+        self._length = 0
+        self._held: bytes | None = None  # an archive that came through a pipe
+
+    def names(self) -> list[str]:
+        """The arrays of the longest first axis, in the order of the file."""
+        if self._columns is None:
+            with self._reading():
+                self._columns = self._settled(self._scan() if self.file.head() else [])
+            self._assign(self._columns)
+        return list(self._columns)
+
+    def no_column(self, name: str) -> InputError:
+        """The reason why an array is no column, or that there is none of that name."""
+        if name in self._left_out:
+            return InputError(f"{brief(name)} in {self.file} {self._left_out[name]}.")
+        return super().no_column(name)
+
+    @abstractmethod
+    def _scan(self) -> list[Stored]:
+        """The arrays that the file claims to hold."""
+
+    @abstractmethod
+    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
+        """The rows of an array from the first on; what is opened for them goes into the stack."""
+
+    @abstractmethod
+    def _damaged(self, why: str) -> InputError:
+        """The error for a file that is not what it should be."""
+
+    def _assign(self, columns: dict[str, tuple[Stored, str | None]]) -> None:
+        """Say which column holds the samples: the only one."""
+        self.samples = next(iter(columns)) if len(columns) == 1 else None
+
+    def _settled(self, found: list[Stored]) -> dict[str, tuple[Stored, str | None]]:
+        self._left_out = {stored.name: stored.unusable() for stored in found if stored.unusable()}
+        usable = [stored for stored in found if stored.name not in self._left_out]
+        if found and not usable:
+            raise self.no_column(found[0].name)
+        self._length = max((stored.shape[0] for stored in usable), default=0)
+        columns: dict[str, tuple[Stored, str | None]] = {}
+        for stored in usable:
+            if stored.shape[0] != self._length:
+                self._left_out[stored.name] = (
+                    f"has {stored.shape[0]:,} rows and the longest array {self._length:,}; expected a column, with one "
+                    "value a sample"
+                )
+            elif stored.dtype.names is None:
+                columns[stored.name] = (stored, None)
+            else:
+                before = "" if len(found) == 1 else f"{stored.name}."
+                columns |= {f"{before}{field}": (stored, field) for field in stored.dtype.names}
+        return columns
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Rows of all wanted arrays; fewer than `size` where they are large."""
+        names = self.names()
+        wanted = names if columns is None else list(columns)
+        known = self._known(wanted)
+        arrays = {stored.name: stored for stored, _ in known.values()}
+        row = sum(stored.row for stored in arrays.values())
+        step = max(1, min(size, PART_BYTES // max(1, row)))
+        with ExitStack() as stack:
+            with self._reading():
+                sources = {name: self._rows(stored, stack) for name, stored in arrays.items()}
+            for start in range(0, self._length, step):
+                count = min(step, self._length - start)
+                with self._reading():
+                    rows = {name: source.take(count) for name, source in sources.items()}
+                    if start + count == self._length:
+                        for source in sources.values():
+                            source.finish()
+                yield Part(
+                    {
+                        name: self._decoded(rows[stored.name], stored, field, start)
+                        for name, (stored, field) in known.items()
+                    },
+                    lambda position, start=start: self.file.row(start + position),
+                )
+
+    def whole(self, columns: Sequence[str]) -> Part | None:
+        """The arrays as they lie in a plain file, where nothing must be converted."""
+        self.names()
+        known = self._known(columns)
+        if not self._length or any(
+            field is not None or stored.bfloat or stored.dtype.kind in "SU" or not stored.dtype.isnative
+            for stored, field in known.values()
+        ):
+            return None
+        with ExitStack() as stack:
+            found = {}
+            for name, (stored, _) in known.items():
+                source = self._rows(stored, stack) if self._is_plain else None
+                if not isinstance(source, Mapped):
+                    return None
+                found[name] = source.all()
+        if not all(rows.flags.aligned for rows in found.values()):
+            return None
+        return Part(found, self.file.row)
+
+    def _known(self, wanted: Sequence[str]) -> dict[str, tuple[Stored, str | None]]:
+        assert self._columns is not None
+        for name in wanted:
+            if name not in self._columns:
+                raise self.no_column(name)
+        return {name: self._columns[name] for name in wanted}
+
+    def _decoded(self, rows: np.ndarray, stored: Stored, field: str | None, start: int) -> np.ndarray:
+        """Rows as kernels take them: in the machine's order of bytes, bfloat16 as float32, bytes as texts."""
+        if stored.bfloat:
+            return (rows.astype(np.uint32) << 16).view(np.float32)
+        if field is not None:
+            rows = np.ascontiguousarray(rows[field])
+            if rows.dtype.kind == "V":
+                raise InputError(
+                    f"the field {brief(field)} in {self.file} has fields itself; expected plain ones."
+                )
+        if rows.dtype.kind == "S":
+            for position, value in enumerate(rows.reshape(len(rows), -1).tolist()):
+                try:
+                    b"".join(value).decode("utf-8")
+                except UnicodeDecodeError:
+                    raise InputError(
+                        f"{self.file.row(start + position)} has bytes in {brief(stored.name)} that are no UTF-8 text; "
+                        "expected texts or numbers."
+                    ) from None
+            return np.char.decode(rows, "utf-8")
+        if not rows.dtype.isnative or not rows.flags.aligned:
+            rows = rows.astype(rows.dtype.newbyteorder("="))
+        if rows.dtype.kind == "U":
+            codes = np.ascontiguousarray(rows).view(np.uint32).reshape(len(rows), -1)
+            odd = ((codes > _LAST_LETTER) | (codes >> 11 == _HALVES >> 11)).any(axis=1)
+            if odd.any():
+                raise self._damaged(f"row {start + int(odd.argmax())} of {brief(stored.name)} is no text")
+        return rows
+
+    # ------------------------------------------------------------------------------------------ bytes, and errors
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the file can be mapped."""
+        if self.file.stream is not None:
+            return False
+        with self.file.open() as source:
+            return isinstance(source, io.BufferedReader)
+
+    def _seekable(self, stack: ExitStack) -> tuple[Any, int]:
+        """The whole file to be read from any place, in memory where it is packed or a pipe; and its size."""
+        held = self._held
+        if held is None and self._is_plain:
+            source = stack.enter_context(self.file.open())
+            return source, os.fstat(source.fileno()).st_size
+        if held is None:
+            with self.file.open() as source, guarded(self.file):
+                held = self._held = source.read()
+        return io.BytesIO(held), len(held)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Whatever is wrong with the bytes as our error, which names the file."""
+        try:
+            with guarded(self.file):
+                yield
+        except Unreadable as error:
+            raise self._damaged(str(error)) from None
+        except VendimeterError:
+            raise
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            ValueError,
+            struct.error,
+        ) as error:
+            raise self._damaged(f"it is damaged or was cut short ({error})") from None
+        except RuntimeError:  # of zipfile, which has no type of its own for this
+            raise self._damaged("it is locked with a password") from None

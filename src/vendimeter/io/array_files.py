@@ -1,0 +1,286 @@
+"""Files of arrays: .npy, .npz and .safetensors. Rows are samples; nothing is ever unpickled.
+
+Safetensors are read with NumPy alone: a length, a header in JSON, and bytes. Their library gives NumPy no bfloat16.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tokenize
+import warnings
+import zipfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from vendimeter._messages import brief, shape_of
+from vendimeter.errors import InputError
+from vendimeter.io._stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, filled
+from vendimeter.io.base import Broken
+from vendimeter.io.sources import FREE_BYTES, LARGEST_RATIO, File
+
+__all__ = ["Npy", "Npz", "Safetensors"]
+
+LONGEST_HEADER = 100_000  # bytes, of a .npy file …
+LONGEST_LIST = 100_000_000  # … and of safetensors, as their library has it
+# What NumPy lets through of the ways in which a header can be wrong.
+_HEADER_ERRORS = (
+    ValueError, TypeError, SyntaxError, KeyError, OverflowError, RecursionError, MemoryError, tokenize.TokenError,
+)  # fmt: skip
+_MAGIC = b"\x93NUMPY"
+_SPARSE = {"data", "format", "shape"}  # what scipy.sparse.save_npz writes, among others
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1", "C64": "<c8",
+}  # fmt: skip
+
+
+class Npy(Arrays):
+    """A file written by np.save: the column "data", or the fields of a structured array as columns.
+
+    Numbers keep their type, float16 too. An archive under this name is read as one.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.BytesIO()
+    >>> np.save(stream, np.eye(3, dtype=np.float16))
+    >>> reader = Npy(File(None, ".npy", io.BytesIO(stream.getvalue())), Broken())
+    >>> [part.columns["data"].tolist() for part in reader.parts(None, 2)]
+    [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]]
+    """
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._members: dict[str, zipfile.ZipInfo] | None = None  # None for a single array
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"{self.file} could not be read as a NumPy file: {why}. Expected one written by np.save or np.savez "
+            "without objects; write or fetch it again."
+        )
+
+    def _scan(self) -> list[Stored]:
+        if self.file.head().startswith(b"PK"):
+            return self._scan_archive()
+        with ExitStack() as stack:
+            source = self.file.open()
+            if self.file.stream is None:
+                stack.enter_context(source)
+            stored = _header(source.read, "data")
+            if self._is_plain:
+                _check_size(stored, os.fstat(source.fileno()).st_size)
+        return [stored]
+
+    def _scan_archive(self) -> list[Stored]:
+        found = []
+        with ExitStack() as stack:
+            source, size = self._seekable(stack)
+            archive = stack.enter_context(zipfile.ZipFile(source))
+            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            self._members = {info.filename.removesuffix(".npy"): info for info in infos}
+            if not infos:
+                raise Unreadable("it is a ZIP archive without arrays")
+            if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in infos):
+                raise Unreadable("it is packed in a way that NumPy does not write")
+            if len(self._members) < len(infos):
+                raise Unreadable("it holds two arrays of one name")
+            if self._members.keys() > _SPARSE:
+                raise InputError(
+                    f"{self.file} holds a sparse matrix, written by scipy.sparse.save_npz; expected arrays with a row "
+                    "a sample. Load it with scipy.sparse.load_npz and pass what that gives."
+                )
+            if sum(info.compress_size for info in infos) > size:
+                raise Unreadable("its arrays claim more bytes than it has")
+            for name, info in self._members.items():
+                if info.file_size > max(FREE_BYTES, LARGEST_RATIO * info.compress_size):
+                    raise InputError(
+                        f"{brief(name)} in {self.file} unpacks to more than {LARGEST_RATIO} times its size: it may be "
+                        "made to fill the memory. If you trust it, load it yourself and save it with np.savez."
+                    )
+                with archive.open(info) as member:
+                    stored = _header(member.read, name)
+                if not stored.dtype.hasobject:
+                    _check_size(stored, info.file_size)
+                found.append(stored)
+        return found
+
+    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
+        if self._members is not None:
+            source, _ = self._seekable(stack)
+            archive = stack.enter_context(zipfile.ZipFile(source))
+            member = stack.enter_context(archive.open(self._members[stored.name]))
+            filled(member.read, stored.offset, "a header")
+            return Streamed(member.read, stored)
+        source = stack.enter_context(self.file.open())
+        if self._is_plain:
+            return Mapped(source, stored)
+        if self.file.stream is None:  # it was opened anew
+            filled(source.read, stored.offset, "a header")
+        return Streamed(source.read, stored)
+
+
+class Npz(Npy):
+    """A file written by np.savez: arrays of one length are columns, unpacked as they are read.
+
+    Those are the arrays with the longest first axis; what is shorter, such as names of classes, is left out. Samples
+    of images as published with ADM have them in "arr_0" and labels in "arr_1". An array in Fortran's order is held
+    whole.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.BytesIO()
+    >>> np.savez(stream, images=np.zeros((4, 2, 2)), labels=np.arange(4), classes=np.array(["cat", "dog"]))
+    >>> reader = Npz(File(None, ".npz", io.BytesIO(stream.getvalue())), Broken())
+    >>> reader.names()
+    ['images', 'labels']
+    >>> next(reader.parts(["labels"], 3)).columns
+    {'labels': array([0, 1, 2])}
+    """
+
+    def _assign(self, columns: dict[str, tuple[Stored, str | None]]) -> None:
+        super()._assign(columns)
+        if not {"arr_0"} <= columns.keys() <= {"arr_0", "arr_1"}:
+            return
+        self.samples = "arr_0"
+        images = columns["arr_0"][0]
+        if len(images.shape) == 4 and images.shape[3] == 3 and images.dtype == np.uint8:
+            self.kind = "images"
+        if "arr_1" in columns and len(columns["arr_1"][0].shape) == 1:
+            self.label = "arr_1"
+
+
+def _header(read: Callable[[int], bytes], name: str) -> Stored:
+    """What the first bytes of a .npy file say; NumPy's own functions read them, and none of them unpickles."""
+    start = bytes(filled(read, 10, "a NumPy file"))
+    if not start.startswith(_MAGIC):
+        raise Unreadable(f"it begins with {brief(start)}")
+    version = (start[6], start[7])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise Unreadable(f"it is of the unknown version {version[0]}.{version[1]}")
+    if version != (1, 0):
+        start += filled(read, 2, "a header")
+    length = int.from_bytes(start[8:], "little")
+    if length > LONGEST_HEADER:
+        raise Unreadable(f"its header claims {length:,} bytes")
+    text = io.BytesIO(start[8:] + filled(read, length, "a header"))
+    reading: Any = (
+        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, dtype = reading(text, max_header_size=LONGEST_HEADER)
+            if version == (3, 0) and dtype.names is not None:  # as 2.0, but for the letters of names
+                dtype.names = tuple(field.encode("latin1").decode("utf-8") for field in dtype.names)
+    except _HEADER_ERRORS:
+        raise Unreadable("its header cannot be understood") from None
+    if min(shape, default=0) < 0:
+        raise Unreadable(f"its header says that it has the shape {shape}")
+    return Stored(name, dtype, shape, len(start) + length, bool(fortran) and len(shape) > 1)
+
+
+def _check_size(stored: Stored, size: int) -> None:
+    claimed = stored.offset + stored.size
+    if stored.dtype.hasobject or claimed == size:
+        return
+    short = "it was cut short: " if claimed > size else ""
+    raise Unreadable(
+        f"{short}the header of {brief(stored.name)} says {stored.claim}, which makes {claimed:,} bytes, and there are "
+        f"{size:,}"
+    )
+
+
+class Safetensors(Arrays):
+    """A file of safetensors: tensors of one length are columns, those of the longest first axis.
+
+    bfloat16 becomes float32, exactly; other numbers keep their type.
+
+    Examples
+    --------
+    >>> import io
+    >>> header = b'{"x": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}}'
+    >>> data = len(header).to_bytes(8, "little") + header + np.array([1, 2], "<f4").tobytes()
+    >>> reader = Safetensors(File(None, ".safetensors", io.BytesIO(data)), Broken())
+    >>> next(reader.parts(None, 100)).columns["x"].tolist()
+    [[1.0], [2.0]]
+    """
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"{self.file} could not be read as safetensors: {why}. Expected a file written by their library; write or "
+            "fetch it again."
+        )
+
+    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
+        source, _ = self._seekable(stack)
+        if self._held is None:
+            return Mapped(source, stored)
+        source.seek(stored.offset)
+        return Streamed(source.read, stored, to_end=False)
+
+    def _scan(self) -> list[Stored]:
+        with ExitStack() as stack:
+            source, size = self._seekable(stack)
+            length = int.from_bytes(filled(source.read, 8, "the length of a header"), "little")
+            if length > min(LONGEST_LIST, size - 8):
+                raise Unreadable(f"it has {size:,} bytes and claims a header of {length:,}")
+            text = source.read(length)
+        try:
+            header = json.loads(text.decode("utf-8"), object_pairs_hook=_each_once)
+        except (ValueError, RecursionError):
+            raise Unreadable("its header is not valid JSON") from None
+        if not isinstance(header, dict):
+            raise Unreadable("its header is no object")
+        start, end = 8 + length, 0
+        found, ranges = [], []
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            found.append(_tensor(name, entry, start))
+            ranges.append(entry["data_offsets"])
+        for first, stop in sorted(ranges):
+            if first != end:
+                raise Unreadable(
+                    f"its tensors {'overlap' if first < end else 'leave gaps'} at byte {first:,}"
+                )
+            end = stop
+        if start + end != size:
+            raise Unreadable(f"its tensors end at byte {start + end:,}, and it has {size:,}")
+        return found
+
+
+def _tensor(name: str, entry: Any, start: int) -> Stored:
+    """A tensor by its entry in the header, which must fit its bytes."""
+    entry = entry if isinstance(entry, dict) else {}
+    kind, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not (isinstance(kind, str) and _are_counts(shape) and _are_counts(offsets) and len(offsets) == 2):
+        raise Unreadable(f"the entry of {brief(name)} in its header cannot be understood")
+    if offsets[1] < offsets[0]:
+        raise Unreadable(f"{brief(name)} ends before it begins, at byte {offsets[1]:,}")
+    if kind not in _DTYPES:
+        odd = f"holds numbers of the type {brief(kind)}; expected one of {', '.join(_DTYPES)}. Save it as F32"
+        return Stored(name, np.dtype("V1"), tuple(shape), start + offsets[0], odd=odd)
+    stored = Stored(name, np.dtype(_DTYPES[kind]), tuple(shape), start + offsets[0], bfloat=kind == "BF16")
+    if stored.size != offsets[1] - offsets[0]:
+        raise Unreadable(
+            f"{brief(name)} is {kind} of shape {shape_of(shape)}, which makes {stored.size:,} bytes, and has "
+            f"{offsets[1] - offsets[0]:,}"
+        )
+    return stored
+
+
+def _are_counts(values: Any) -> TypeGuard[list[int]]:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name twice")
+    return found

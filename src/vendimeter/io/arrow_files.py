@@ -1,0 +1,379 @@
+"""Files of Arrow's family: Parquet, Arrow IPC (also called Feather), and datasets that Hugging Face saved to disk."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from vendimeter import _arrow
+from vendimeter._messages import brief, printable
+from vendimeter._optional import require
+from vendimeter._options import bytes_shown
+from vendimeter.errors import InputError
+from vendimeter.io._record_batches import RecordBatches, read_json, strings, within
+from vendimeter.io.base import Broken
+from vendimeter.io.sources import FREE_BYTES, GZIP, LARGEST_RATIO, File, guarded
+
+__all__ = ["Arrow", "HuggingFace", "Parquet"]
+
+PART_BYTES = (
+    64 << 20
+)  # of a part of a Parquet file: fewer records than asked for where they are larger than that
+REPEATED_BYTES = 6  # of a row: a text that does not repeat takes more, four of them for its length
+LARGEST_HEAD = 64 << 20  # bytes of the schema of an Arrow stream
+READ_AHEAD = 1 << 20  # bytes of a column of a Parquet file that are read at a time
+
+
+def _path_of(file: File) -> Path:
+    """The path of a Parquet file, whose table of contents is at its end."""
+    if file.is_folder:
+        raise _is_folder(file, ".parquet")
+    if file.path is not None and not file.path.exists():
+        raise InputError(f"there is no file {file}; check its name and folder.")
+    if file.path is None or not file.path.is_file():
+        raise InputError(
+            f"{file} cannot be read as Parquet, whose table of contents is at its end, where no stream can go. Save "
+            "it in a file first."
+        )
+    with guarded(file), file.path.open("rb") as opened:
+        if opened.read(2) == GZIP:
+            raise InputError(
+                f"{file} is gzipped, and Parquet is read from its end. Unpack it first, with gunzip."
+            )
+    return file.path
+
+
+def _is_folder(file: File, ending: str) -> InputError:
+    assert file.path is not None
+    return InputError(
+        f"{file} is a folder; expected a file. For all files in it pass the pattern "
+        f"{printable(file.path / f'*{ending}')!r}, or with '**/*{ending}' those in its subfolders."
+    )
+
+
+class Parquet(RecordBatches):
+    """A Parquet file, read column by column and batch by batch.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pa.parquet.write_table(pa.table({"text": ["a", "b", "c"], "x": [1, 2, 3]}), folder.name + "/a.parquet")
+    >>> reader = Parquet(File.of(folder.name + "/a.parquet"), Broken())
+    >>> reader.names(), [part.columns for part in reader.parts(["text"], 2)]
+    (['text', 'x'], [{'text': ['a', 'b']}, {'text': ['c']}])
+    >>> folder.cleanup()
+    """
+
+    _opened: Any = None
+
+    def _schema(self) -> Any:
+        opened = self._open()
+        return None if opened is None else opened.schema_arrow
+
+    def _open(self, texts: Sequence[str] = ()) -> Any:
+        path = _path_of(self.file)
+        size = path.stat().st_size
+        if size == 0:
+            return None
+        with path.open("rb") as opened:
+            head = opened.read(4)
+            opened.seek(max(0, size - 4))
+            tail = opened.read(4)
+        if b"PARE" in (head, tail):
+            raise InputError(
+                f"{self.file} is encrypted; expected a plain Parquet file. Decrypt it first, with pyarrow and your key."
+            )
+        if head != b"PAR1":
+            raise InputError(
+                f"{self.file} is no Parquet file: it begins with {head!r}; expected {b'PAR1'!r}. Say with format= "
+                "(--format) what it is."
+            )
+        if tail != b"PAR1" or size < 12:
+            raise InputError(
+                f"{self.file} was cut short: it ends without the mark of Parquet's end. Get it again."
+            )
+        parquet = require("pyarrow.parquet", extra="files", purpose="reading Parquet files")
+        # Columns are read a piece at a time: a row group may be larger than memory.
+        return parquet.ParquetFile(
+            path,
+            pre_buffer=False,
+            buffer_size=READ_AHEAD,
+            page_checksum_verification=True,
+            read_dictionary=list(texts),
+        )
+
+    def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
+        opened = self._open()
+        if opened is None:
+            return
+        rows, bytes_each = self._checked(opened, columns, size)
+        # A text that stands for a million rows takes the memory of one in a dictionary. To build one for texts that do
+        # not repeat would take several times as long as to read them.
+        texts = [name for name in columns if bytes_each < REPEATED_BYTES and _is_text(opened, name)]
+        if texts:
+            opened.close()
+            opened = self._open(texts)
+        try:
+            yield from opened.iter_batches(batch_size=rows, columns=list(columns))
+        finally:
+            opened.close()
+
+    def _checked(self, opened: Any, columns: Sequence[str], size: int) -> tuple[int, float]:
+        """How many rows to read at a time and the bytes a row, after a look at what the file says of its row groups.
+
+        The sizes of single columns are left alone: to ask a damaged file for them ends the process (pyarrow 26).
+        """
+        metadata, held = opened.metadata, _path_of(self.file).stat().st_size
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        each = 0.0
+        for number, group in enumerate(groups):
+            unpacked = group.total_byte_size
+            if unpacked < 0 or group.num_rows < 0:
+                raise InputError(
+                    f"{self.file} is damaged: row group {number} has a negative size. Get it again."
+                )
+            if unpacked > FREE_BYTES and unpacked > LARGEST_RATIO * held:
+                raise InputError(
+                    f"{self.file} has {bytes_shown(held)} and says that row group {number} unpacks to "
+                    f"{bytes_shown(unpacked)}, more than {LARGEST_RATIO} times as much: it may be made to fill the "
+                    "memory. Write it again with another compression if you trust it."
+                )
+            each = max(each, unpacked / max(1, group.num_rows))
+        kinds = [opened.schema_arrow.field(name).type for name in columns]
+        wide = sum(8 * kind.list_size for kind in kinds if hasattr(kind, "list_size"))
+        return max(1, min(size, int(PART_BYTES / max(each, wide, 1)))), each
+
+
+def _is_text(opened: Any, name: str) -> bool:
+    kind, types = opened.schema_arrow.field(name).type, _arrow.library().types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
+
+
+class Arrow(RecordBatches):
+    """An Arrow IPC file or stream, mapped into memory.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.feather
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pa.feather.write_feather(pa.table({"v": [[1.0, 0.0], [0.0, 1.0]]}), folder.name + "/a.arrow")
+    >>> reader = Arrow(File.of(folder.name + "/a.arrow"), Broken())
+    >>> [part.columns["v"].tolist() for part in reader.parts(None, 10)]
+    [[[1.0, 0.0], [0.0, 1.0]]]
+    >>> folder.cleanup()
+    """
+
+    _unpacked: Any = None  # a gzipped file or a pipe
+    _stream: Any = None  # of standard input, which is opened once
+
+    def _schema(self) -> Any:
+        opened = self._open(None)
+        schema = None if opened is None else opened.schema
+        self._close()
+        return schema
+
+    def _open(self, columns: Sequence[str] | None) -> Any:
+        """A reader of the file or stream; None for an empty one."""
+        if self._stream is not None:
+            return self._stream
+        if self.file.is_folder:
+            raise _is_folder(self.file, ".arrow")
+        ipc = require("pyarrow.ipc", extra="files", purpose="reading Arrow files")
+        head = self.file.head()[:8]
+        if not head:
+            return None
+        self._check(head)
+        opened = self.file.open()
+        if not isinstance(opened, io.BufferedReader):
+            self._unpacked = opened
+            if head[:6] == b"ARROW1":
+                self._close()
+                raise InputError(
+                    f"{self.file} is an Arrow file, whose table of contents is at its end; expected an Arrow stream "
+                    "where it is gzipped or piped. Pass the path of the plain file."
+                )
+            stream = ipc.open_stream(_arrow.library().PythonFile(_Stream(opened), mode="r"))
+            self._stream = stream if self.file.stream is not None else None
+            return stream
+        opened.close()
+        options = ipc.IpcReadOptions()
+        if columns is not None:
+            names = self._head().names
+            options.included_fields = [names.index(name) for name in columns]
+        mapped = _arrow.library().memory_map(str(self.file.path))
+        if head[:6] != b"ARROW1":
+            return ipc.open_stream(mapped, options=options)
+        whole = ipc.open_file(mapped)
+        # To pick columns, the reader of files copies what is mapped; that pays only where they are packed.
+        packed = columns is not None and whole.num_record_batches and _is_packed(whole.get_batch(0), mapped)
+        return ipc.open_file(mapped, options=options) if packed else whole
+
+    def _close(self) -> None:
+        """Close a gzipped file; what comes from a pipe stays open until its end."""
+        if self._unpacked is not None and self.file.stream is None:
+            self._unpacked.close()
+            self._unpacked = None
+
+    def _check(self, head: bytes) -> None:
+        if head[:4] == b"FEA1":
+            raise InputError(
+                f"{self.file} is of Feather's first version; expected the second, which is Arrow's own. Write it again "
+                "with pyarrow.feather.write_feather."
+            )
+        # A message begins with a mark of continuation and its length; before version 0.15 there was no mark.
+        length = int.from_bytes(head[4:8] if head[:4] == b"\xff" * 4 else head[:4], "little")
+        if head[:6] != b"ARROW1" and not (len(head) == 8 and 0 < length < LARGEST_HEAD):
+            raise InputError(
+                f"{self.file} is no Arrow file: it begins with {head!r}; expected {b'ARROW1'!r}, or an Arrow stream. "
+                "Say with format= (--format) what it is."
+            )
+
+    def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
+        opened = self._open(columns)
+        if opened is None:
+            return
+        if hasattr(opened, "num_record_batches"):
+            yield from (opened.get_batch(i) for i in range(opened.num_record_batches))
+            return
+        try:
+            yield from opened
+        finally:
+            self._close()
+
+
+def _is_packed(batch: Any, mapped: Any) -> bool:
+    """Whether the columns were unpacked when they were read: then they do not lie in the file."""
+    mapped.seek(0)
+    first = mapped.read_buffer(1).address
+    buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None]
+    return any(buffer.size and not first <= buffer.address < first + mapped.size() for buffer in buffers)
+
+
+class _Stream:
+    """A stream as Arrow wants one."""
+
+    closed = False
+
+    def __init__(self, stream: Any):
+        self.read, self._stream = stream.read, stream
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.closed = True
+        self._stream.close()
+
+
+class HuggingFace(RecordBatches):
+    """A folder that `datasets.Dataset.save_to_disk` wrote, read without that library.
+
+    Of a folder with several splits all are read, one after another, with their names in the column "split"; the path of
+    a split's own folder reads that one. Classes are given by their names.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile, pyarrow as pa
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> table = pa.table({"text": ["a dog", "a cat"]})
+    >>> with pa.ipc.new_stream(folder.name + "/data.arrow", table.schema) as stream:
+    ...     stream.write_table(table)
+    >>> state = pathlib.Path(folder.name, "state.json")
+    >>> _ = state.write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    >>> [part.columns for part in HuggingFace(File.of(folder.name), Broken()).parts(None, 10)]
+    [{'text': ['a dog', 'a cat']}]
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        if file.path is None or not file.is_folder:
+            raise InputError(f"{file} is a file; expected the folder that save_to_disk wrote.")
+        self._folder = file.path
+        self._splits: list[str] | None = None
+        listed = self._folder / "dataset_dict.json"
+        if listed.exists():
+            self._splits = strings(read_json(listed).get("splits"), listed, "splits")
+        self._starts: list[tuple[int, str, File]] = []  # first row, split and file of each shard read
+
+    def _folders(self) -> list[tuple[str, Path]]:
+        if self._splits is None:
+            return [("", self._folder)]
+        return [(name, within(self._folder, name, "the split")) for name in self._splits]
+
+    def _shards(self) -> list[tuple[str, Path]]:
+        found = []
+        for split, folder in self._folders():
+            state = folder / "state.json"
+            if not state.exists():
+                raise InputError(
+                    f"{printable(folder)!r} has no state.json, so that its data files are not known; expected a folder "
+                    "that save_to_disk wrote. If it is a cache of Hugging Face, load it and save it with save_to_disk."
+                )
+            held = read_json(state)
+            if held.get("_indices_files") or held.get("_indices_data_files"):
+                raise InputError(
+                    f"{printable(folder)!r} selects rows by an indices mapping, which is not read here; expected the "
+                    "rows themselves. Load it with datasets, and save the result of flatten_indices()."
+                )
+            files = held.get("_data_files")
+            files = [one.get("filename") if isinstance(one, dict) else None for one in files or ()]
+            names = strings(files, state, "_data_files")
+            found += [(split, within(folder, name, "the data file")) for name in names]
+        return found
+
+    def _described(self) -> dict[str, Any]:
+        for _, folder in self._folders()[:1]:
+            info = folder / "dataset_info.json"
+            features = read_json(info).get("features") if info.exists() else None
+            if isinstance(features, dict):
+                return features
+        return super()._described()
+
+    def _schema(self) -> Any:
+        shards = self._shards()
+        if not shards:
+            return None
+        pa = _arrow.library()
+        schema = self._shard(shards[0][1])._head()
+        if self._splits is None:
+            return schema
+        if "split" in schema.names:
+            raise InputError(
+                f"{self.file} has a column 'split' of its own, beside its splits; expected another name. Read one "
+                f"split by its folder, such as {printable(self._folder / self._splits[0])!r}."
+            )
+        return schema.append(pa.field("split", pa.string()))
+
+    def _shard(self, path: Path) -> Arrow:
+        return Arrow(File(path, ".arrow"), self.broken)
+
+    def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
+        pa = _arrow.library()
+        own = [name for name in columns if self._splits is None or name != "split"]
+        whole = self._head()
+        start = 0
+        for split, path in self._shards():
+            shard = self._shard(path)
+            held = shard._head()
+            for name in own:
+                if name not in held.names or held.field(name).type != whole.field(name).type:
+                    seen = held.field(name).type if name in held.names else "nothing"
+                    raise InputError(
+                        f"{shard.file} has {seen} in the column {brief(name)} and the first data file "
+                        f"{whole.field(name).type}; expected one type throughout. Read the splits one by one."
+                    )
+            self._starts.append((start, split, shard.file))
+            for batch in shard._batches(own or held.names[:1], size):
+                start += batch.num_rows
+                arrays = [batch.column(name) for name in own]
+                if len(own) < len(columns):
+                    arrays.append(
+                        pa.DictionaryArray.from_arrays(pa.array([0] * batch.num_rows, pa.int8()), [split])
+                    )
+                yield pa.record_batch(arrays, names=own + ["split"] * (len(columns) - len(own)))
+
+    def _place(self, row: int) -> str:
+        first, _, file = next(one for one in reversed(self._starts) if one[0] <= row)
+        return file.row(row - first)

@@ -1,0 +1,149 @@
+"""What every reader shares: a file, some of its records with their places, and what to do about broken ones."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from vendimeter._messages import unknown
+from vendimeter.errors import InputError
+from vendimeter.io.sources import File
+
+__all__ = ["Broken", "Part", "Reader", "Sequential", "places"]
+
+KEPT = 1000  # records that are remembered by place and reason; more are only counted
+
+
+@dataclass
+class Broken:
+    """What could not be read: an error, or where the user asked for that, left out and counted.
+
+    Examples
+    --------
+    >>> broken = Broken(skip=True)
+    >>> broken.add("line 3 of 'a.jsonl'", "is not valid JSON")
+    >>> broken.count, broken.records
+    (1, [("line 3 of 'a.jsonl'", 'is not valid JSON')])
+    """
+
+    skip: bool = False
+    count: int = 0
+    records: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, place: str, reason: str, advice: str = "") -> None:
+        """Raise, or take note. The message is "`place` `reason`. `advice`", and what skips such records."""
+        if not self.skip:
+            more = f" {advice}" if advice else ""
+            raise InputError(
+                f"{place} {reason}.{more} Mend it, or leave broken records out and count them with skip_broken=True "
+                "(--skip-broken)."
+            )
+        self.count += 1
+        if len(self.records) < KEPT:
+            self.records.append((place, reason))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some records of a file in order: columns of one length, and where each record stands.
+
+    Parameters
+    ----------
+    columns : dict
+        Name → a list, a NumPy array (vectors as rows of an array of two axes), or a list of lists for nested ones.
+    place : callable
+        Position in this part → where that is, such as "line 7 of 'captions.txt'", for messages.
+    """
+
+    columns: dict[str, Any]
+    place: Callable[[int], str]
+
+
+class Reader(ABC):
+    """One file or folder, read in parts. Nothing in it is ever executed.
+
+    A subclass is made with the file and the collector of broken records; it may be read once. What it says of its
+    columns beside their names holds after `names`.
+    """
+
+    samples: str | None = None  # the column with the samples, where the format has a fixed one …
+    label: str | None = None  # … and that with their labels …
+    id: str | None = None  # … and that with their names
+    cells: ClassVar[bool] = False  # whether all values are texts, which may stand for numbers
+    kind: str | None = None  # "molecules", "sequences", "images": where the format itself says so
+
+    def __init__(self, file: File, broken: Broken):
+        self.file = file
+        self.broken = broken
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The columns in order, from the head of the file; an empty list for an empty file."""
+
+    @abstractmethod
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts of at most `size` records with these columns (all of them for None), in the order of the file.
+
+        Only what these columns need is read, where the format allows that. Each is known to be among `names`.
+        """
+
+    def whole(self, columns: Sequence[str]) -> Part | None:
+        """All records at once where that costs no memory, such as a file that is mapped; None elsewhere."""
+        return None
+
+    def no_column(self, name: str) -> InputError:
+        """The error for a column that is asked for and is not among `names`."""
+        return unknown(f"column in {self.file} called", name, self.names())
+
+
+class Sequential(Reader):
+    """A reader of records that come one after another; the first is read to know the columns, and kept."""
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._coming: Iterator[tuple[Any, Any]] | None = None
+        self._first: list[tuple[Any, Any]] = []
+        self._read = False
+
+    @abstractmethod
+    def records(self) -> Iterator[tuple[Any, Any]]:
+        """Records in order, each after what `place` tells its place by; broken ones are reported and left out."""
+
+    def place(self, where: Any) -> str:
+        """The place of a record, for messages."""
+        return self.file.line(where)
+
+    def first(self) -> Any:
+        """The first record, which comes again among the remaining ones; None where there is none."""
+        if self._coming is None:
+            self._coming = self.records()
+            self._first = list(itertools.islice(self._coming, 1))
+        return self._first[0][1] if self._first else None
+
+    def remaining(self) -> Iterator[tuple[Any, Any]]:
+        """All records, once."""
+        if self._read:
+            raise RuntimeError(f"{self.file} was read already; make a new reader")
+        self.first()
+        self._read = True
+        assert self._coming is not None
+        return itertools.chain(self._first, self._coming)
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts of at most `size` records, of texts in the order of `names`."""
+        names = self.names()
+        wanted = [(name, names.index(name)) for name in (names if columns is None else columns)]
+        remaining = self.remaining()
+        while batch := list(itertools.islice(remaining, size)):
+            yield Part(
+                {name: [record[at] for _, record in batch] for name, at in wanted},
+                places(self, [where for where, _ in batch]),
+            )
+
+
+def places(reader: Sequential, known: Sequence[Any]) -> Callable[[int], str]:
+    """Position in a part → its place; the words are made only for messages."""
+    return lambda position: reader.place(known[position])

@@ -1,0 +1,281 @@
+"""Samples that came from files, with what belongs to each: a label, a weight, a name, and where it was read."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from vendimeter import _frames
+from vendimeter._arrays import take
+from vendimeter._messages import brief, shape_of, unknown
+from vendimeter.errors import InputError
+from vendimeter.io.base import Broken
+from vendimeter.io.columns import joined
+
+__all__ = ["Collection", "takes_collections"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_ITEM = re.compile(r"\bitem (\d+)\b")
+
+
+class Collection:
+    """Samples from files; made by `vendimeter.read`, and taken by `score` and all its like in place of samples.
+
+    It is a sequence of the samples. `collection["name"]` is a column of the file, `collection[3]` a sample, and
+    `collection[:100]` a smaller collection. Weights of the file are used as weights, labels as groups.
+
+    Attributes
+    ----------
+    samples : array, list or dict
+        What kernels take: an array of numbers, a list of texts, paths or others; a dict of columns where no column was
+        named as that of the samples.
+    labels, weights, ids : list, array or None
+        A label, weight and name a sample, where the file has such columns.
+    columns : dict
+        Every column that was read, by name.
+    kind : str or None
+        "vectors", "texts", "images", "molecules", "sequences", "tags", …: what the file, or the user, says they are.
+    told_by : str or None
+        What told the kind, where it was guessed.
+    skipped : Broken
+        How many records were left out (`count`), and the places and reasons of the first of them (`records`).
+    source : str
+        What was read.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> captions = Collection(["a dog", "a cat", "a cat"], labels=["x", "x", "y"])
+    >>> len(captions), captions[1]
+    (3, 'a cat')
+    >>> vm.score_groups(captions, "ngram")["y"].n
+    1
+    """
+
+    def __init__(
+        self,
+        samples: Any,
+        *,
+        labels: Any = None,
+        weights: Any = None,
+        ids: Any = None,
+        columns: dict[str, Any] | None = None,
+        kind: str | None = None,
+        told_by: str | None = None,
+        skipped: Broken | None = None,
+        source: str = "",
+        place: Callable[[int], str] | None = None,
+    ):
+        self.samples, self.labels, self.weights, self.ids = samples, labels, weights, ids
+        self.columns = columns or {}
+        self.kind, self.told_by = kind, told_by
+        self.skipped = skipped or Broken()
+        self.source = source
+        self._place = place
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the samples are records: no column was named as that of the samples, and there are several."""
+        return isinstance(self.samples, dict)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether each sample is a list of texts, such as the answers to one prompt: groups, then."""
+        return (
+            isinstance(self.samples, list)
+            and bool(self.samples)
+            and all(
+                isinstance(item, list) and all(isinstance(part, str) for part in item)
+                for item in self.samples
+            )
+        )
+
+    @property
+    def is_group(self) -> bool:
+        """Whether each sample is a group by itself: a list of texts that is no list of tags or tokens."""
+        return self.kind not in ("tags", "tokens") and self.is_nested
+
+    def place(self, position: int) -> str:
+        """Where a sample was read, such as "line 7 of 'captions.txt'"."""
+        return self._place(position) if self._place else f"item {position}"
+
+    def __len__(self) -> int:
+        held = next(iter(self.samples.values()), ()) if self.is_table else self.samples
+        return len(held)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            if index not in self.columns:
+                raise unknown("column", index, self.columns)
+            return self.columns[index]
+        if isinstance(index, int | np.integer):
+            if not -len(self) <= index < len(self):
+                raise IndexError(f"sample {index} of {len(self)}")
+            if self.is_table:
+                return {name: column[index] for name, column in self.samples.items()}
+            return self.samples[index]
+        places = np.arange(len(self))[index]
+
+        def part(column: Any) -> Any:
+            if isinstance(index, slice) and isinstance(column, np.ndarray):
+                return column[index]  # a view: a file that is mapped into memory stays there
+            return None if column is None else take(column, places)
+
+        samples = (
+            {name: part(column) for name, column in self.samples.items()}
+            if self.is_table
+            else part(self.samples)
+        )
+        return Collection(
+            samples,
+            labels=part(self.labels),
+            weights=part(self.weights),
+            ids=part(self.ids),
+            columns={name: part(column) for name, column in self.columns.items()},
+            kind=self.kind,
+            told_by=self.told_by,
+            skipped=self.skipped,
+            source=self.source,
+            place=lambda i: self.place(int(places[i])),
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.is_table:
+            raise InputError("the collection is a table; expected one column. Take it by its name.")
+        return np.array(self.samples, dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        if self.is_table:
+            what = f"records of {', '.join(map(brief, list(self.samples)[:6]))}"
+        elif isinstance(self.samples, np.ndarray):
+            what = f"samples, {self.samples.dtype} of shape {shape_of(self.samples.shape)}"
+        else:
+            what = self.kind or f"samples, such as {brief(self.samples[0])}" if len(self) else "samples"
+        also = [
+            name
+            for name, held in (("labels", self.labels), ("weights", self.weights), ("ids", self.ids))
+            if held is not None
+        ]
+        more = f", with {', '.join(also)}" if also else ""
+        left_out = f", {self.skipped.count:,} left out" if self.skipped.count else ""
+        return f"Collection({len(self):,} {what}{more}{left_out}, from {self.source or 'memory'})"
+
+    @classmethod
+    def joined(cls, batches: Sequence[Collection]) -> Collection:
+        """Batches of one source, one after another."""
+        if len(batches) == 1:
+            return batches[0]
+        first = batches[0]
+        ends = np.cumsum([0, *map(len, batches)])
+
+        def place(position: int) -> str:
+            at = int(np.searchsorted(ends, position, side="right")) - 1
+            return batches[at].place(position - int(ends[at]))
+
+        def whole(parts: list[Any], name: str) -> Any:
+            return None if parts[0] is None else joined(parts, name, place)
+
+        samples = (
+            {name: whole([batch.samples[name] for batch in batches], name) for name in first.samples}
+            if first.is_table
+            else whole([batch.samples for batch in batches], "samples")
+        )
+        return cls(
+            samples,
+            labels=whole([batch.labels for batch in batches], "labels"),
+            weights=whole([batch.weights for batch in batches], "weights"),
+            ids=whole([batch.ids for batch in batches], "ids"),
+            columns={name: whole([b.columns[name] for b in batches], name) for name in first.columns},
+            kind=first.kind,
+            told_by=first.told_by,
+            skipped=first.skipped,
+            source=first.source,
+            place=place,
+        )
+
+    # ------------------------------------------------------------------------------------- for those who take it
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Put the place in the file behind the first item that an error names."""
+        try:
+            yield
+        except InputError as error:
+            found = _ITEM.search(str(error))
+            if self._place is None or found is None or int(found[1]) >= len(self):
+                raise
+            text, end = str(error), found.end()
+            raise type(error)(f"{text[:end]} ({self.place(int(found[1]))}){text[end:]}") from None
+
+    def one(self) -> Any:
+        """The samples, for functions that score one collection."""
+        if self.is_group:
+            raise InputError(
+                f"each of the {len(self):,} samples is a list of texts, such as {brief(self.samples[0])}; expected one "
+                "text a sample. Score each list as a group with vendimeter.score_groups, or read them with kind='tags' "
+                "or 'tokens' if each list is one sample."
+            )
+        return self.samples
+
+    def labelled(self, by: Any = None) -> Collection:
+        """One sample an item, with its labels, for functions that score groups; a list of texts is a group of its own.
+
+        `by` names a column with the labels or is one; without it they are those of the collection.
+        """
+        labels = self.labels
+        if isinstance(by, str) and by in self.columns:
+            labels = self.columns[by]
+        elif isinstance(by, str) and not self.is_table:
+            raise unknown("column", by, self.columns)
+        elif by is not None:
+            labels = by
+        if not self.is_group:
+            return Collection(self.samples, labels=labels, weights=self.weights, place=self._place)
+        if self.weights is not None:
+            raise InputError(
+                "each sample is a list of texts, and there is one weight a list; expected texts of equal weight. "
+                "Leave the weights away."
+            )
+        names: Sequence[Any] = range(len(self)) if labels is None else labels
+        if len(names) != len(self):
+            raise InputError(
+                f"by has {len(names)} labels and there are {len(self)} lists of texts; expected one a list."
+            )
+        rows = np.repeat(np.arange(len(self)), [len(group) for group in self.samples])
+        return Collection(
+            [text for group in self.samples for text in group],
+            labels=[names[row] for row in rows.tolist()],
+            place=lambda i: self.place(int(rows[i])),
+        )
+
+    def probabilities(self) -> np.ndarray | None:
+        """The weights, divided by their sum."""
+        if self.weights is None:
+            return None
+        weights = np.asarray(self.weights, dtype=np.float64)
+        total = weights.sum()
+        return weights / total if 0 < total < np.inf else weights
+
+
+def takes_collections(function: _F) -> _F:
+    """Let a function of samples take a `Collection`: its samples, and its weights unless others are given."""
+
+    @functools.wraps(function)
+    def taking(samples: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(samples, Collection):
+            return function(_frames.known(samples), *args, **options)
+        own = samples.probabilities()
+        if own is not None and options.get("weights") is None and options.get("counts") is None:
+            options["weights"] = own
+        with samples.placed():
+            return function(samples.one(), *args, **options)
+
+    return taking  # type: ignore[return-value]

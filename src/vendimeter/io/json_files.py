@@ -1,0 +1,323 @@
+"""Files of JSON: a value a line, or one array of them. A record is an object; texts and vectors may stand alone."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from vendimeter._messages import brief
+from vendimeter.errors import InputError
+from vendimeter.io.base import Broken, Part, Sequential, places
+from vendimeter.io.sources import BOM, CHUNK, LONGEST_LINE, File, guarded
+
+__all__ = ["Json", "is_vector"]
+
+_WHITE = re.compile(r"[ \t\n\r]*")
+_ENDS = frozenset(",] \t\n\r")  # what may follow an element of an array
+_LONGEST_TOKEN = 16  # characters: an error this near the end of a piece may come from a token cut in two
+_TOO_DEEP = "is nested too deeply to be a sample; expected values, lists and objects a few levels deep"
+_TYPES: dict[type, str] = {
+    str: "a text", bool: "a truth value", int: "a number", float: "a number", list: "a list", dict: "an object",
+}  # fmt: skip
+_INFINITE = (math.inf, -math.inf)
+_NUMBERS = ({int}, {float}, {int, float})
+
+
+def is_vector(value: Any) -> bool:
+    """Whether this is a list of numbers, with at least one; truth values are none."""
+    return isinstance(value, list) and set(map(type, value)) in _NUMBERS
+
+
+class Json(Sequential):
+    r"""Records in JSON: objects, one a line (.jsonl, .ndjson) or in one array (.json).
+
+    The fields of the first record are the columns. Lists of numbers become rows of a float64 array and must have the
+    length of the first; other lists stay lists. Every field that is wanted must be there, not null, and of one type.
+    Where a line is a text it is in the column "text", where it is a number or a list in the column "data".
+
+    Examples
+    --------
+    >>> import io
+    >>> lines = b'{"text": "a dog", "vector": [1, 0]}\n{"text": "a cat", "vector": [0.5, 1]}\n'
+    >>> reader = Json(File(None, ".jsonl", io.BytesIO(lines)), Broken())
+    >>> reader.names()
+    ['text', 'vector']
+    >>> next(reader.parts(["vector"], 100)).columns
+    {'vector': array([[1. , 0. ], [0.5, 1. ]])}
+    """
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._fault = ""  # of the value that is being decoded
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=self._constant)
+
+    def names(self) -> list[str]:
+        """The fields of the first record."""
+        first = self.first()
+        if isinstance(first, str):
+            self.samples = "text"
+        elif first is not None and not isinstance(first, dict):
+            self.samples = "data"
+        return list(first) if isinstance(first, dict) else [self.samples] if self.samples else []
+
+    def place(self, where: tuple[int, int]) -> str:
+        """The line of a record, and which it is where a line may hold several."""
+        record, line = where
+        return f"record {record} (line {line}) of {self.file}" if record else self.file.line(line)
+
+    def records(self) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Values at their places; in a file of lines the number of the record is left 0."""
+        listed = self.file.ending == ".json" and self.file.head().removeprefix(BOM).lstrip()[:1] == b"["
+        for where, value, fault in self._elements() if listed else self._lines():
+            fault = fault or self._unusable(value)
+            if fault:
+                self.broken.add(self.place(where), fault)
+            else:
+                yield where, value
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts of at most `size` records; without `columns` they must agree in their fields."""
+        names = self.names()
+        table = _Table(names if columns is None else columns, names if columns is None else None)
+        bare, known = bool(self.samples), []
+        for where, value in self.remaining():
+            if isinstance(value, dict) == bare:
+                fault = f"is {brief(value)} and the first record {'none' if bare else 'an object'}; expected one form"
+            else:
+                fault = table.add({names[0]: value} if bare else value)
+            if fault:
+                self.broken.add(self.place(where), fault)
+                continue
+            known.append(where)
+            if len(known) == size:
+                yield Part(table.taken(), places(self, known))
+                known = []
+        if known:
+            yield Part(table.taken(), places(self, known))
+
+    # ------------------------------------------------------------------------------------------------ text → values
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            self._fault = f"has the field {brief(twice)} twice; expected each field once"
+        return found
+
+    def _constant(self, name: str) -> None:
+        self._fault = f"holds {name}, which is no JSON; expected finite numbers"
+
+    def _unusable(self, value: Any) -> str:
+        """What keeps a value of valid JSON from being a record."""
+        if value == {}:
+            return "is an object without fields; expected at least one"
+        if value is None or isinstance(value, bool):
+            return f"is {json.dumps(value)}; expected an object {{…}}, a text, or a list of numbers"
+        return ""
+
+    def _halves(self, text: str, value: Any) -> str:
+        r"""Half of a pair of escapes, such as \ud83d alone, stands for no character and cannot be written again."""
+        if "\\ud" in text or "\\uD" in text:
+            try:
+                json.dumps(value, ensure_ascii=False).encode("utf-8")
+            except UnicodeEncodeError:
+                return "holds half of a surrogate pair (\\ud800 … \\udfff), which is no character; expected both halves"
+        return ""
+
+    def _lines(self) -> Iterator[tuple[tuple[int, int], Any, str]]:
+        for number, line, fault in self.file.lines():
+            if not line or line.isspace():
+                continue
+            value, self._fault = None, ""
+            if not fault:
+                try:
+                    value = self._decoder.decode(line)
+                    fault = self._fault or self._halves(line, value)
+                except json.JSONDecodeError as error:
+                    fault = f"is not valid JSON: {error.msg} (column {error.colno}); expected one value on each line"
+                    if line.strip() in ("[", "{"):
+                        fault += ", and one array of records in a .json file"
+                except RecursionError:
+                    fault = _TOO_DEEP
+                except ValueError as error:  # a whole number of thousands of digits
+                    fault = f"holds a number that cannot be read: {error}"
+            yield (0, number), value, fault
+
+    def _elements(self) -> Iterator[tuple[tuple[int, int], Any, str]]:
+        """The values of one array, read piece by piece. Where its grammar breaks nothing after can be read."""
+        text = _Text(self.file)
+        text.next()
+        text.at += 1  # the bracket that opens it
+        record, after = 0, text.next()
+        while after != "]":
+            record += 1
+            text.next()
+            where, self._fault = (record, text.line()), ""
+            try:
+                value, end = self._element(text)
+            except RecursionError:
+                raise InputError(f"{self.place(where)} {_TOO_DEEP}.") from None
+            except ValueError as error:
+                why = error.msg if isinstance(error, json.JSONDecodeError) else error
+                raise InputError(
+                    f"{self.place(where)} is not valid JSON: {why}; expected one array of records, [{{…}}, {{…}}]."
+                ) from None
+            fault = self._fault or self._halves(text.buffer[text.at : end], value)
+            text.at = end
+            yield where, value, fault
+            after = text.next()
+            if after == ",":
+                text.at += 1
+            elif after != "]":
+                seen = f"goes on with {brief(after)}" if after else "was cut short"
+                raise InputError(
+                    f"{self.file} {seen} after record {record} (line {text.line()}); expected ',' or the end of the "
+                    "array, ']'."
+                )
+        text.at += 1
+        if text.next():
+            raise InputError(
+                f"{self.file.line(text.line())} goes on after the end of its array; expected one array. If every line "
+                "is a record, name the file .jsonl."
+            )
+
+    def _element(self, text: _Text) -> tuple[Any, int]:
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(text.buffer, text.at)
+                # A number may go on: of 5.25 a piece may hold 5 or 5. as yet.
+                sure = text.buffer[end : end + 1] in _ENDS or end <= len(text.buffer) - _LONGEST_TOKEN
+                if sure or not text.more():
+                    return value, end
+            except json.JSONDecodeError as error:
+                near = error.pos > len(text.buffer) - _LONGEST_TOKEN or error.msg.startswith(
+                    "Unterminated string"
+                )
+                if not near or not text.more():
+                    raise
+            self._fault = ""
+
+
+class _Text:
+    """The text of a file from a place on that moves, with as much of what follows as was asked for."""
+
+    def __init__(self, file: File):
+        self._file, self._pieces = file, self._decoded()
+        self.buffer, self.at = "", 0
+        self._line, self._counted = 1, 0
+
+    def _decoded(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        try:
+            with self._file.open() as source, guarded(self._file):
+                while chunk := source.read(CHUNK):
+                    yield decoder.decode(chunk)
+                yield decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise InputError(f"{self._file} is not UTF-8 text; expected UTF-8. Save it as UTF-8.") from None
+
+    def more(self) -> bool:
+        """Read on, as much again as is held; whether there was something."""
+        self.line()
+        held = [self.buffer[self.at :]]
+        if len(held[0]) > LONGEST_LINE:
+            raise InputError(
+                f"{self._file} has a record of more than {LONGEST_LINE >> 20} MiB; expected an array of many records."
+            )
+        wanted = max(1, len(held[0]))
+        while wanted > 0 and (piece := next(self._pieces, None)) is not None:
+            held.append(piece)
+            wanted -= len(piece)
+        grown = any(held[1:])
+        self.buffer, self.at, self._counted = "".join(held), 0, 0
+        return grown
+
+    def line(self) -> int:
+        """The number of the line at this place."""
+        self._line += self.buffer.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self._line
+
+    def next(self) -> str:
+        """The next character that is no white space, where the place is then; "" at the end."""
+        while True:
+            found = _WHITE.match(self.buffer, self.at)
+            self.at = found.end() if found else self.at
+            if self.at < len(self.buffer):
+                return self.buffer[self.at]
+            if not self.more():
+                return ""
+
+
+class _Table:
+    """Columns that grow by records; the first says what each column holds."""
+
+    def __init__(self, wanted: Sequence[str], exactly: Sequence[str] | None):
+        self._wanted = list(wanted)
+        self._exactly = None if exactly is None else frozenset(exactly)
+        self._types: dict[str, str] = {}
+        self._widths: dict[str, int] = {}  # of the columns of vectors
+        self._held: dict[str, Any] = {}
+
+    def add(self, record: dict[str, Any]) -> str:
+        """Take a record, all of it or nothing; what is wrong with it, "" as a rule."""
+        if self._exactly is not None and record.keys() != self._exactly:
+            odd = ", ".join(sorted(map(brief, record.keys() ^ self._exactly))[:8])
+            return f"differs from the first record in its fields: {odd}; expected the same fields"
+        for name in self._wanted:
+            value = record.get(name)
+            if type(value) is str and self._types.get(name) == "a text":
+                continue  # most values by far
+            fault = self._fault(name, value, name in record)
+            if fault:
+                return fault
+        if not self._types:
+            self._types = {name: _TYPES[type(record[name])] for name in self._wanted}
+            self._widths = {name: len(record[name]) for name in self._wanted if is_vector(record[name])}
+        for name in self._wanted:
+            if name in self._widths:
+                self._held.setdefault(name, array("d")).extend(record[name])
+            else:
+                self._held.setdefault(name, []).append(record[name])
+        return ""
+
+    def _fault(self, name: str, value: Any, there: bool) -> str:
+        if value is None:
+            seen = f"has null in the field {brief(name)}" if there else f"has no field {brief(name)}"
+            return f"{seen}; expected a value"
+        kind = _TYPES[type(value)]
+        if kind != self._types.get(name, kind):
+            return (
+                f"has {kind}, {brief(value)}, in the field {brief(name)} and the first record {self._types[name]}; "
+                "expected one type"
+            )
+        numeric = is_vector(value)
+        width = self._widths.get(name)
+        if width is not None and (not numeric or len(value) != width):
+            seen = f"{len(value)} numbers" if numeric else f"{brief(value)}, which is no list of numbers,"
+            return f"has {seen} in the field {brief(name)} and the first record {width} numbers; expected one length"
+        try:
+            finite = (
+                all(map(math.isfinite, value)) if numeric else not (kind == "a number" and value in _INFINITE)
+            )
+        except OverflowError:
+            finite = False
+        return "" if finite else f"holds a number in the field {brief(name)} that is beyond any float64"
+
+    def taken(self) -> dict[str, Any]:
+        """The columns, which begin anew."""
+        held, self._held = self._held, {}
+        return {
+            name: np.frombuffer(held[name]).reshape(-1, self._widths[name])
+            if name in self._widths
+            else held[name]
+            for name in self._wanted
+        }

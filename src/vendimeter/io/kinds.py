@@ -1,0 +1,139 @@
+"""What samples are, guessed from their content: for the command, which says so. The library itself never guesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vendimeter._messages import brief
+from vendimeter.errors import InputError
+from vendimeter.io.collection import Collection
+
+__all__ = ["KINDS", "Guess", "guess"]
+
+# Each kind with the kernel that the command takes for it.
+KINDS = {
+    "vectors": "cosine",
+    "texts": "ngram",
+    "images": "pixels",
+    "molecules": "morgan",
+    "sequences": "kmer",
+    "probabilities": "probability-product",
+    "tags": "tags",
+    "tokens": "ngram",
+    "categories": "match",
+    "table": "match",
+}
+
+LOOKED_AT = 1000  # samples that are looked at
+
+_SMILES = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[=#$/\\.:()~+-]|%?\d)+")
+_SMILES_MARK = re.compile(r"[=#()\[\]]|[cno]\d|C\d|CC")
+_DNA = frozenset("ACGTUNRYKMSWBDHV")
+_PROTEIN = frozenset("ACDEFGHIKLMNPQRSTVWYXBZUO*")
+MOST = 0.9
+SHORTEST_SEQUENCE = 12  # letters: a shorter run of capitals is as likely a word
+
+
+class Guess(NamedTuple):
+    """A kind and what told it."""
+
+    kind: str
+    reason: str
+
+
+def guess(collection: Collection) -> Guess:
+    """What the samples are: what the file says, or what they look like.
+
+    Examples
+    --------
+    >>> guess(Collection(["CC(=O)Oc1ccccc1C(=O)O", "c1ccccc1", "CCO"]))
+    Guess(kind='molecules', reason='the texts are SMILES')
+    >>> guess(Collection(["a dog", "two boats at sea"])).kind
+    'texts'
+    """
+    if collection.kind is not None:
+        return Guess(collection.kind, "so said")
+    if collection.is_table:
+        return Guess("table", "several columns")
+    samples = collection.samples
+    if isinstance(samples, np.ndarray):
+        return _of_array(samples)
+    seen = samples[:LOOKED_AT]
+    first = seen[0]
+    if all(isinstance(item, str) for item in seen):
+        return _of_texts(seen)
+    if all(_is_picture(item) for item in seen):
+        return Guess("images", "pictures")
+    if isinstance(first, Sequence) and collection.is_nested:
+        return _of_lists(seen)
+    if type(first).__module__.startswith("rdkit"):
+        return Guess("molecules", "structures")
+    if all(isinstance(item, bool | int | float) for item in seen):
+        return _of_array(np.asarray(samples))
+    raise InputError(
+        f"the samples are such as {brief(first)}, which the command cannot tell; expected texts, vectors, pictures or "
+        f"lists of texts. Name another column with --column, or the kind with --kind: {', '.join(KINDS)}."
+    )
+
+
+def _of_array(samples: np.ndarray) -> Guess:
+    if samples.dtype.kind in "US":
+        return _of_texts(samples[:LOOKED_AT].tolist())
+    if samples.ndim >= 3:
+        if samples.ndim <= 4 and samples.dtype == np.uint8:
+            return Guess("images", f"bytes in {samples.ndim} axes")
+        return Guess("vectors", f"arrays of shape {samples.shape[1:]}")
+    if samples.ndim == 1:
+        return Guess("categories" if samples.dtype.kind in "biu" else "vectors", "single numbers")
+    if samples.dtype == bool:
+        return Guess("tags", f"rows of {samples.shape[1]} marks, yes or no")
+    seen = samples[:LOOKED_AT]
+    if seen.dtype.kind == "f" and seen.shape[1] > 1:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = seen.sum(axis=1, dtype=np.float64)
+        tolerance = 1e-2 if seen.dtype.itemsize == 2 else 1e-4
+        if (seen >= 0).all() and np.abs(sums - 1).max() <= tolerance:
+            return Guess("probabilities", "no number is negative and every row sums to 1")
+    return Guess("vectors", f"rows of {samples.shape[1]} numbers")
+
+
+def _of_texts(texts: Sequence[str]) -> Guess:
+    filled = [text.strip() for text in texts if text.strip()]
+    # A model's molecules are not all well formed: most of them will do.
+    formed = sum(1 for text in filled if _SMILES.fullmatch(text))
+    marked = sum(1 for text in filled if _SMILES_MARK.search(text))
+    if filled and formed >= MOST * len(filled) and marked >= 0.5 * len(filled):
+        return Guess("molecules", "the texts are SMILES")
+    letters = [set(text.upper()) for text in filled]
+    capital = all(text.isupper() or text.islower() for text in filled)
+    if filled and capital and np.mean([len(text) for text in filled]) >= SHORTEST_SEQUENCE:
+        if all(found <= _DNA for found in letters):
+            return Guess("sequences", "the texts are nucleotides")
+        if all(found <= _PROTEIN for found in letters) and all(text.isupper() for text in filled):
+            return Guess("sequences", "the texts are amino acids")
+    single = all(not re.search(r"\s", text) and len(text) <= 40 for text in filled)
+    if len(filled) >= 10 and single and len(set(filled)) <= len(filled) // 5:
+        return Guess("categories", f"single words, of which {len(set(filled))} are different")
+    return Guess("texts", "words and sentences")
+
+
+def _of_lists(lists: Sequence[Sequence[str]]) -> Guess:
+    """Lists of texts are answers, a group each, unless the texts are few, short and come again and again."""
+    parts = [part for item in lists for part in item]
+    short = all(len(part) <= 40 and len(part.split()) <= 3 for part in parts)
+    if parts and short and len(set(parts)) <= len(parts) / 2:
+        return Guess("tags", "lists of short texts that come again")
+    return Guess("texts", "lists of texts, each a group")
+
+
+def _is_picture(item: Any) -> bool:
+    if isinstance(item, Path):
+        return True
+    if isinstance(item, Mapping):
+        return "bytes" in item and "path" in item
+    return isinstance(item, bytes) or type(item).__module__.startswith("PIL.")

@@ -1,0 +1,172 @@
+"""A folder of pictures: their paths, with the subfolders as labels."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from vendimeter._messages import printable
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.sources import File
+
+__all__ = ["ENDINGS", "PictureFolder"]
+
+ENDINGS = frozenset(
+    [
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".webp",
+        ".bmp",
+        ".gif",
+        ".tif",
+        ".tiff",
+        ".ppm",
+        ".pgm",
+        ".pbm",
+        ".avif",
+        ".jp2",
+    ]
+)
+_SYSTEM = frozenset(
+    ["__MACOSX", "Thumbs.db", "desktop.ini"]
+)  # what systems leave behind, beside hidden files
+_TABLES = frozenset(
+    [".parquet", ".pq", ".arrow", ".feather", ".csv", ".tsv", ".jsonl", ".txt", ".npy", ".npz"]
+)
+
+
+class PictureFolder(Reader):
+    """The pictures of a folder and its subfolders, in order of their names.
+
+    Columns are "image" (the path; it is decoded where it is compared), "label" (the subfolder, or "" for pictures in
+    the folder itself) and "id" (the path below the folder). Hidden files are left out. Links to files in the folder are
+    followed, links that lead out of it are not; a linked folder is read where it lies. Where broken records are left
+    out, every picture is decoded once to find out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ("cats/b.png", "cats/a.JPG", "c.gif"):
+    ...     path = Path(folder.name, name)
+    ...     path.parent.mkdir(exist_ok=True)
+    ...     path.touch()
+    >>> part = next(PictureFolder(File.of(folder.name), Broken()).parts(["id", "label"], 10))
+    >>> part.columns
+    {'id': ['c.gif', 'cats/a.JPG', 'cats/b.png'], 'label': ['', 'cats', 'cats']}
+    >>> folder.cleanup()
+    """
+
+    samples: str | None = "image"
+    label: str | None = "label"
+    id: str | None = "id"
+    kind: str | None = "images"
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        if file.path is None or not file.is_folder:
+            raise InputError(f"{file} is not a folder; expected a folder of pictures.")
+        self._folder = file.path
+
+    def names(self) -> list[str]:
+        """The three columns."""
+        return ["image", "label", "id"]
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts with these columns."""
+        wanted = self.names() if columns is None else list(columns)
+        found = self._found()
+        for start in range(0, len(found), size):
+            names = [name for name in found[start : start + size] if self._is_usable(name)]
+            if names:
+                yield Part(
+                    {column: _column(column, names, self._folder) for column in wanted}, self._places(names)
+                )
+
+    def _places(self, names: Sequence[tuple[str, ...]]) -> Callable[[int], str]:
+        return lambda i: self._place(names[i])
+
+    def _place(self, name: tuple[str, ...]) -> str:
+        return repr(printable(self._folder.joinpath(*name)))
+
+    def _is_usable(self, name: tuple[str, ...]) -> bool:
+        path = self._folder.joinpath(*name)
+        if path.is_symlink():
+            if not path.exists():
+                self.broken.add(self._place(name), "is a link to nothing")
+                return False
+            if not path.resolve().is_relative_to(self._folder.resolve()):
+                self.broken.add(
+                    self._place(name),
+                    "is a link out of the folder",
+                    "Such links are not followed; copy the file here.",
+                )
+                return False
+            if path.is_dir():  # its pictures are read where they lie
+                return False
+        if self.broken.skip:
+            from vendimeter._pictures import decode
+
+            try:
+                decode(path)
+            except InputError as error:
+                self.broken.add(self._place(name), f"cannot be decoded: {str(error).rstrip('.')}")
+                return False
+        return True
+
+    def _found(self) -> list[tuple[str, ...]]:
+        """The pictures, and the links to folders, by the names of the folders that they lie in and their own."""
+        found: list[tuple[str, ...]] = []
+        others: Counter[str] = Counter()
+        waiting: list[tuple[str, ...]] = [()]
+        while waiting:
+            names = waiting.pop()
+            for entry in self._entries(names):
+                own = (*names, entry.name)
+                if entry.name.startswith(".") or entry.name in _SYSTEM:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(own)
+                elif Path(entry.name).suffix.lower() in ENDINGS or (entry.is_symlink() and entry.is_dir()):
+                    found.append(own)
+                else:
+                    others[Path(entry.name).suffix.lower()] += 1
+        if not any(Path(own[-1]).suffix.lower() in ENDINGS for own in found):
+            raise self._nothing(others)
+        # The order of a folder is that of its file system; this one is the same everywhere.
+        return sorted(found)
+
+    def _entries(self, names: tuple[str, ...]) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(self._folder.joinpath(*names)) as entries:
+                return list(entries)
+        except OSError as error:
+            raise InputError(
+                f"{self._place(names)} could not be opened: {printable(error.strerror or error)}. Mend its "
+                "permissions, or take it out of the folder."
+            ) from None
+
+    def _nothing(self, others: Counter[str]) -> EmptyError:
+        count = others.total()
+        if not count:
+            return EmptyError(
+                f"{self.file} is an empty folder; expected pictures, such as .png or .jpg files."
+            )
+        kinds = ", ".join(printable(ending) or "no ending" for ending, _ in others.most_common(5))
+        table = next((ending for ending, _ in others.most_common() if ending in _TABLES), None)
+        advice = f" Read them with the pattern {printable(self._folder / f'*{table}')!r}." if table else ""
+        files = "1 file, not" if count == 1 else f"{count:,} files, none of them"
+        return EmptyError(
+            f"{self.file} has {files} a picture: {kinds}; expected .png, .jpg and their like.{advice}"
+        )
+
+
+def _column(column: str, names: Sequence[tuple[str, ...]], folder: Path) -> list[str] | list[Path]:
+    if column == "image":
+        return [folder.joinpath(*name) for name in names]
+    return ["/".join(name) if column == "id" else name[0] if len(name) > 1 else "" for name in names]

@@ -1,0 +1,275 @@
+"""Files → a Collection, whole or in batches: read and read_batches."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import take
+from vendimeter._messages import brief, unknown
+from vendimeter._options import whole_number
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.collection import Collection
+from vendimeter.io.sources import File, files_of, sniff
+from vendimeter.io.wanted import Wanted
+
+__all__ = ["read", "read_batches"]
+
+BATCH = 8192  # records a batch, unless the user says otherwise
+
+_FORMS = {
+    "text_files:Lines": (".txt",),
+    "text_files:Smiles": (".smi", ".smiles"),
+    "text_files:Fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas"),
+    "json_files:Json": (".jsonl", ".ndjson", ".json"),
+    "text_files:Delimited": (".csv", ".tsv"),
+    "array_files:Npy": (".npy",),
+    "array_files:Npz": (".npz",),
+    "array_files:Safetensors": (".safetensors",),
+    "arrow_files:Parquet": (".parquet", ".pq"),
+    "arrow_files:Arrow": (".arrow", ".feather", ".ipc"),
+    "structure_files:Sdf": (".sdf", ".sd"),
+}
+_READERS = {ending: reader for reader, endings in _FORMS.items() for ending in endings}
+_CHECKED = ("molecules",)  # kinds of which a text may be broken though the record is not
+_DATASET = ("dataset_info.json", "state.json", "dataset_dict.json")  # what a folder of Hugging Face's has
+
+
+def read(
+    path: Any,
+    *,
+    samples: str | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    kind: str | None = None,
+    format: str | None = None,
+    limit: int | None = None,
+    skip_broken: bool = False,
+) -> Collection:
+    r"""Samples from a file, a folder, or several of them.
+
+    .npy (mapped into memory, not loaded), .npz, .safetensors, .csv, .tsv, .jsonl, .json, .parquet, .arrow, .txt
+    (a sample a line), .smi, .sdf, .fasta; text files may be gzipped. A folder of pictures, with labels from its
+    subfolders; a Hugging Face dataset on disk.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, a folder, a pattern such as ``"shards/*.parquet"`` (in order of their names), a list of these, or "-"
+        for standard input.
+    samples, label, weight, id : str, optional
+        The columns with the samples, their labels, weights and names. Formats without columns have their own: the lines
+        of a .txt file, the pictures of a folder and so on. Without `samples` the collection of a file with several
+        columns is a table, for kernels that name columns.
+    columns : list of str, optional
+        Other columns to keep; they are in ``collection["name"]``.
+    kind : str, optional
+        What the samples are: "vectors", "texts", "images", "molecules", "sequences", "probabilities", "tags",
+        "tokens", "categories"; or "guess", to have it guessed from the first of them. With "molecules", texts that
+        RDKit cannot read are broken records too, if those are skipped.
+    format : str, optional
+        The ending to go by, such as "jsonl", where a name has none; standard input is looked at.
+    limit : int, optional
+        The most samples; those after are not read.
+    skip_broken : bool
+        Leave out records that cannot be read, and count them in ``collection.skipped``; without it the first is an
+        error that names its line or file.
+
+    Returns
+    -------
+    Collection
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import vendimeter as vm
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "captions.csv"
+    >>> _ = path.write_text("caption,set\na dog,x\na cat,x\na cat,y\n")
+    >>> captions = vm.read(path, samples="caption", label="set")
+    >>> vm.score_groups(captions, "ngram")["x"].n
+    2
+    >>> folder.cleanup()
+    """
+    wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
+    readers = _readers(path, format, wanted.broken)
+    whole = _whole(readers, wanted, limit)
+    if whole is not None:
+        return whole
+    parts = list(_parts(readers, wanted, BATCH, limit))
+    found = wanted.collection(parts, _shown(readers))
+    if not len(found):
+        raise _nothing(readers, wanted.broken)
+    return found
+
+
+def read_batches(
+    path: Any,
+    *,
+    size: int = BATCH,
+    samples: str | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    kind: str | None = None,
+    format: str | None = None,
+    limit: int | None = None,
+    skip_broken: bool = False,
+) -> Iterator[Collection]:
+    """The same as `read`, batch by batch, so that memory holds one batch; for accumulators and your own loops.
+
+    Parameters
+    ----------
+    size : int
+        The most samples a batch.
+    path, samples, label, weight, id, columns, kind, format, limit, skip_broken
+        As for `read`. The batches share one count of broken records.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import vendimeter as vm
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "vectors.npy"
+    >>> np.save(path, np.eye(100, dtype=np.float16))
+    >>> total = vm.Accumulator()
+    >>> for batch in vm.read_batches(path, size=32):
+    ...     total.update(batch)
+    >>> round(total.score(), 6)
+    100.0
+    >>> folder.cleanup()
+    """
+    wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
+    size = whole_number(size, "size")
+    readers = _readers(path, format, wanted.broken)
+    return _batches(readers, wanted, size, limit)
+
+
+def _batches(readers: list[Reader], wanted: Wanted, size: int, limit: int | None) -> Iterator[Collection]:
+    empty = True
+    for part in _parts(readers, wanted, size, limit):
+        batch = wanted.collection([part], _shown(readers))
+        if len(batch):
+            empty = False
+            yield batch
+    if empty:
+        raise _nothing(readers, wanted.broken)
+
+
+def _nothing(readers: list[Reader], broken: Broken) -> EmptyError:
+    if broken.count:
+        place, reason = broken.records[0]
+        return EmptyError(
+            f"{_shown(readers)} holds no samples: all {broken.count:,} records are broken, the first because "
+            f"{place} {reason}."
+        )
+    return EmptyError(f"{_shown(readers)} holds no samples; expected at least one.")
+
+
+def _shown(readers: list[Reader]) -> str:
+    first = str(readers[0].file)
+    return first if len(readers) == 1 else f"{len(readers):,} files from {first}"
+
+
+# ------------------------------------------------------------------------------------------------- files → readers
+
+
+def _readers(path: Any, form: str | None, broken: Broken) -> list[Reader]:
+    if form is not None and not isinstance(form, str):
+        raise InputError(f"format={brief(form)}; expected the ending to go by, such as 'jsonl'.")
+    return [_reader(file, form, broken) for file in files_of(path, form)]
+
+
+def _reader(file: File, form: str | None, broken: Broken) -> Reader:
+    if file.is_folder:
+        folder = file.path
+        assert folder is not None
+        dataset = any((folder / name).exists() for name in _DATASET)
+        name = "arrow_files:HuggingFace" if dataset else "picture_files:PictureFolder"
+    else:
+        if not file.ending:
+            file.ending = sniff(file)
+        if file.ending not in _READERS:
+            if form is not None:
+                raise unknown("format", form, [ending.lstrip(".") for ending in _READERS])
+            raise InputError(
+                f"{file} is of type {file.ending!r}; expected one of {', '.join(_READERS)}, the text ones also with "
+                ".gz, or a folder. Say with format= (--format) which it is if the name does not."
+            )
+        name = _READERS[file.ending]
+    module, _, kind = name.partition(":")
+    return getattr(importlib.import_module(f"vendimeter.io.{module}"), kind)(file, broken)
+
+
+# --------------------------------------------------------------------------------------------- readers → collection
+
+
+def _parts(readers: list[Reader], wanted: Wanted, size: int, limit: int | None) -> Iterator[Part]:
+    """The parts of all files in order, of wanted columns and of whole records only, up to the limit."""
+    most = None if limit is None else whole_number(limit, "limit")
+    given = 0
+    for reader in readers:
+        if not reader.names():
+            continue  # it is empty
+        if wanted.form is None:
+            wanted.settle(reader)
+        else:
+            wanted.check(reader)
+        for part in reader.parts(wanted.names, size):
+            if not part.columns or not len(next(iter(part.columns.values()))):
+                continue
+            wanted.look(part)
+            part = _checked(part, wanted)
+            count = len(next(iter(part.columns.values())))
+            if most is not None and given + count > most:
+                keep = most - given
+                part = Part({name: column[:keep] for name, column in part.columns.items()}, part.place)
+                count = keep
+            given += count
+            yield part
+            if most is not None and given >= most:
+                return
+
+
+def _checked(part: Part, wanted: Wanted) -> Part:
+    """The records whose samples a kernel can take, where the kind says what they must be and others are skipped."""
+    name = wanted.roles["samples"]
+    if name is None or not wanted.broken.skip or wanted.kind not in _CHECKED:
+        return part
+    keep = _sound(part.columns[name], wanted.broken, part.place)
+    if len(keep) == len(part.columns[name]):
+        return part
+    columns = {key: take(column, keep) for key, column in part.columns.items()}
+    return Part(columns, lambda i: part.place(int(keep[i])))
+
+
+def _sound(samples: Any, broken: Broken, place: Callable[[int], str]) -> np.ndarray:
+    """The positions of molecules that RDKit can read; the others are taken note of."""
+    from vendimeter._molecules import parse_all
+
+    reasons = [reason for _, reason in parse_all(samples)]
+    for i, reason in enumerate(reasons):
+        if reason is not None:
+            broken.add(place(i), reason)
+    return np.flatnonzero([reason is None for reason in reasons])
+
+
+def _whole(readers: list[Reader], wanted: Wanted, limit: int | None) -> Collection | None:
+    """A single file that can be mapped into memory, as it lies."""
+    if len(readers) != 1 or limit is not None or not readers[0].names():
+        return None
+    wanted.settle(readers[0])
+    part = readers[0].whole(wanted.names)
+    if part is None:
+        return None
+    wanted.look(part)
+    found = wanted.collection([part], _shown(readers))
+    return found if len(found) else None

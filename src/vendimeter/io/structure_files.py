@@ -1,0 +1,197 @@
+"""Files of chemical structures: SDF, read by RDKit."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from vendimeter._messages import brief, printable
+from vendimeter._optional import require
+from vendimeter.errors import InputError
+from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.sources import CHUNK, File, guarded
+
+__all__ = ["Sdf"]
+
+LARGEST_ENTRY = 16 << 20  # bytes of one structure with its data: more is no structure
+END = b"$$$$"
+FIELD = re.compile(rb">[^\r\n]*?<([^\r\n]+?)>[^<>\r\n]*$")
+OWN = ("molecule", "name")
+
+
+class _Entry(NamedTuple):
+    number: int  # from 1
+    line: int  # where it begins
+    text: bytes
+    ended: bool  # by its own mark
+
+
+class Sdf(Reader):
+    """A file of structures, plain or gzipped.
+
+    Columns are "molecule" (RDKit's), "name" (the title line) and the data fields of the first structure, as texts; a
+    field that is itself called "molecule" or "name" is "name (field)".
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rdkit import Chem
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "a.sdf")
+    >>> with Chem.SDWriter(str(path)) as writer:
+    ...     for smiles in ("CCO", "c1ccccc1"):
+    ...         writer.write(Chem.MolFromSmiles(smiles))
+    >>> reader = Sdf(File.of(path), Broken())
+    >>> [molecule.GetNumAtoms() for part in reader.parts(["molecule"], 100) for molecule in part.columns["molecule"]]
+    [3, 6]
+    >>> folder.cleanup()
+    """
+
+    samples: str | None = "molecule"
+    kind: str | None = "molecules"
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._entries = self._split()
+        self._first: _Entry | None = None
+        self._names: list[str] | None = None
+
+    def names(self) -> list[str]:
+        """The molecule, its name, and the fields of the first structure."""
+        if self._names is None:
+            self._first = next(self._entries, None)
+            fields = [] if self._first is None else _fields(self._first.text)
+            own = [] if self._first is None else list(OWN)
+            self._names = own + [_shown(name) for name in fields]
+        return self._names
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """Parts with these columns; structures are parsed whatever is wanted, so that broken ones are left out."""
+        names = self.names()
+        wanted = names if columns is None else list(columns)
+        if self._first is None:
+            return
+        rows: list[tuple[str, list[Any]]] = []
+        entry: _Entry | None = self._first
+        while entry is not None:
+            place = f"structure {entry.number} (line {entry.line}) of {self.file}"
+            found = self._row(entry, wanted, place)
+            if found is not None:
+                rows.append((place, found))
+            entry = next(self._entries, None)
+            if rows and (len(rows) == size or entry is None):
+                yield _part(wanted, rows)
+                rows = []
+
+    def _row(self, entry: _Entry, wanted: Sequence[str], place: str) -> list[Any] | None:
+        """The values of one structure, or None where it is broken."""
+        if not entry.ended and (entry.number > 1 or b"M  END" not in entry.text):
+            self.broken.add(place, "has no end ($$$$): the file was cut short", "Get it again.")
+            return None
+        molecule, reason = _parsed(entry.text)
+        if molecule is None:
+            self.broken.add(place, f"cannot be read by RDKit: {reason}")
+            return None
+        held: dict[str, Any] = {"molecule": molecule}
+        for name in wanted:
+            field = name if name == "name" else _field(name)
+            try:
+                if name == "name":
+                    held[name] = molecule.GetProp("_Name") if molecule.HasProp("_Name") else ""
+                elif name != "molecule":
+                    held[name] = molecule.GetProp(field) if molecule.HasProp(field) else None
+            except UnicodeDecodeError:
+                self.broken.add(
+                    place, f"has a field {brief(name)} that is not UTF-8 text", "Save the file as UTF-8."
+                )
+                return None
+            if name in held and held[name] is None:
+                self.broken.add(place, f"has no field {brief(name)}")
+                return None
+        return [held[name] for name in wanted]
+
+    def _split(self) -> Iterator[_Entry]:
+        """Entries with the lines that they begin at, which RDKit does not tell."""
+        lines: list[bytes] = []
+        number, first, held = 1, 1, 0
+        for at, line in enumerate(_lines(self.file), 1):
+            if at == 1 and b"\0" in line:
+                raise self._junk()
+            held += len(line)
+            if held > LARGEST_ENTRY:
+                raise self._junk()
+            if line.startswith(END):
+                yield _Entry(number, first, b"".join([*lines, END, b"\n"]), True)
+                number, first, lines, held = number + 1, at + 1, [], 0
+            else:
+                lines.append(line)
+        if any(line.strip() for line in lines):
+            if b"\0" in b"".join(lines):
+                raise self._junk()
+            yield _Entry(number, first, b"".join(lines), False)
+
+    def _junk(self) -> InputError:
+        return InputError(
+            f"{self.file} is no SDF file: there is no text in it that ends in a line $$$$. Say with format= (--format) "
+            "what it is."
+        )
+
+
+def _lines(file: File) -> Iterator[bytes]:
+    """Lines, each with a line feed as its end."""
+    rest = b""
+    with file.open() as opened:
+        while True:
+            with guarded(file):
+                chunk = opened.read(CHUNK)
+            if not chunk:
+                break
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            if len(rest) > LARGEST_ENTRY:
+                lines.append(rest)
+                rest = b""
+            yield from (line.removesuffix(b"\r") + b"\n" for line in lines)
+    if rest:
+        yield rest.removesuffix(b"\r") + b"\n"
+
+
+def _fields(text: bytes) -> list[str]:
+    """The names of the data fields of an entry, in order."""
+    found = (FIELD.match(line) for line in text.split(b"\n") if line.startswith(b">"))
+    names = [match[1].decode("utf-8", "replace") for match in found if match is not None]
+    return list(dict.fromkeys(names))
+
+
+def _shown(field: str) -> str:
+    return f"{field} (field)" if field in OWN else field
+
+
+def _field(name: str) -> str:
+    return next((own for own in OWN if name == _shown(own)), name)
+
+
+def _parsed(text: bytes) -> tuple[Any, str]:
+    """The molecule of an entry, or None and the reason; RDKit's own log stays silent."""
+    chem = require("rdkit.Chem", extra="molecules", purpose="reading SDF files")
+    log = require("rdkit.rdBase", extra="molecules", purpose="reading SDF files")
+    with log.BlockLogs():
+        molecule = next(iter(chem.ForwardSDMolSupplier(io.BytesIO(text))), None)
+        if molecule is not None:
+            return molecule, ""
+        loose = next(iter(chem.ForwardSDMolSupplier(io.BytesIO(text), sanitize=False)), None)
+        if loose is None:
+            return None, "its block of atoms and bonds is not valid"
+        try:
+            chem.SanitizeMol(loose)
+        except ValueError as error:
+            return None, printable(str(error).strip().rstrip("."), 200)
+        return None, "it is not a valid molecule"
+
+
+def _part(wanted: Sequence[str], rows: list[tuple[str, list[Any]]]) -> Part:
+    places = [place for place, _ in rows]
+    columns = {name: [row[i] for _, row in rows] for i, name in enumerate(wanted)}
+    return Part(columns, lambda i: places[i])

@@ -1,0 +1,391 @@
+"""Files of text: lines, SMILES, FASTA and tables of cells; those of JSON are in `json_files`.
+
+All are read line by line, gzipped or not, from files or standard input; a broken record is named by its line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from vendimeter._messages import brief
+from vendimeter.errors import InputError
+from vendimeter.io.base import Broken, Sequential
+from vendimeter.io.json_files import Json, is_vector
+from vendimeter.io.sources import LONGEST_LINE, File
+
+__all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles", "numbers", "vectors"]
+
+_NO_LETTER = re.compile(r"[^A-Za-z]")
+_GAPS = "-.~"
+_PRINTED = re.compile(r"\[\s*[-+0-9.eE]+(?:\s+[-+0-9.eE]+)+\s*\]")  # as NumPy prints an array
+
+
+class Lines(Sequential):
+    r"""One text a line; empty lines are skipped.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = File(None, ".txt", io.BytesIO(b"a dog\n\ntwo boats\n"))
+    >>> part = next(Lines(file, Broken()).parts(["text"], 100))
+    >>> part.columns, part.place(1)
+    ({'text': ['a dog', 'two boats']}, 'line 3 of standard input')
+    """
+
+    samples = "text"
+
+    def names(self) -> list[str]:
+        """The column "text"."""
+        return [] if self.first() is None else ["text"]
+
+    def records(self) -> Iterator[tuple[int, tuple[str]]]:
+        """Lines with something on them."""
+        for number, line, fault in self.file.lines():
+            if fault:
+                self.broken.add(self.file.line(number), fault)
+            elif line and not line.isspace():
+                yield number, (line,)
+
+
+class Smiles(Sequential):
+    r"""One molecule a line: its SMILES and, after white space, its name, which is all the rest of the line or "".
+
+    A first line that names its columns ("SMILES", "canonical_smiles ID") and lines that begin with "#", as no SMILES
+    does, are skipped. Whether a SMILES makes sense is for the kernel to say.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = File(None, ".smi", io.BytesIO(b"smiles name\nCCO ethanol\nc1ccccc1\tbenzene ring\n"))
+    >>> next(Smiles(file, Broken()).parts(None, 100)).columns
+    {'smiles': ['CCO', 'c1ccccc1'], 'name': ['ethanol', 'benzene ring']}
+    """
+
+    samples = "smiles"
+    id = "name"
+    kind = "molecules"
+
+    def names(self) -> list[str]:
+        """The columns "smiles" and "name"."""
+        return [] if self.first() is None else ["smiles", "name"]
+
+    def records(self) -> Iterator[tuple[int, tuple[str, str]]]:
+        """SMILES and names."""
+        head = True
+        for number, line, fault in self.file.lines():
+            if fault:
+                self.broken.add(self.file.line(number), fault)
+                continue
+            words = line.split(None, 1)
+            if not words or words[0].startswith("#"):
+                continue
+            if head and words[0].strip('"').lower().endswith("smiles"):
+                head = False
+                continue
+            head = False
+            if "," in words[0]:
+                self.broken.add(
+                    self.file.line(number),
+                    f"has a comma in {brief(words[0])}, and no SMILES has one; expected white space before the name",
+                    "A table with commas is a .csv file.",
+                )
+                continue
+            yield number, (words[0], words[1].rstrip() if len(words) > 1 else "")
+
+
+class Fasta(Sequential):
+    r"""Sequences under headers: ">id description", then lines of letters.
+
+    The text is kept as it is, in upper or lower case, without white space and without a "*" at its end. Gaps are an
+    error: what is compared are sequences, and the gaps of an alignment are no part of them. Lines that begin with ";"
+    are comments.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = File(None, ".fasta", io.BytesIO(b">sp1 a peptide\nMKV\nLA*\n>sp2\nMKVT\n"))
+    >>> part = next(Fasta(file, Broken()).parts(None, 100))
+    >>> part.columns
+    {'sequence': ['MKVLA', 'MKVT'], 'id': ['sp1', 'sp2'], 'description': ['a peptide', '']}
+    >>> part.place(1)
+    'line 4 of standard input'
+    """
+
+    samples = "sequence"
+    id = "id"
+    kind = "sequences"
+
+    def names(self) -> list[str]:
+        """The columns "sequence", "id" and "description"."""
+        return [] if self.first() is None else ["sequence", "id", "description"]
+
+    def records(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Sequences with what their headers say, at the lines of the headers."""
+        start, header, pieces, sound = 0, "", [], True
+        for number, line, fault in self.file.lines():
+            if line.startswith(">") or (fault and not start):
+                if start and sound and self._is_whole(start, pieces):
+                    yield start, _entry(header, pieces)
+                start, header, pieces, sound = number, line[1:], [], True
+            elif line.startswith(";"):
+                continue
+            elif sound and not fault:
+                piece = "".join(line.split())
+                if not start and piece:
+                    start, sound = number, False  # what follows belongs to no header: one broken record
+                    self.broken.add(
+                        self.file.line(number),
+                        f"is {brief(line)} and stands before any header; expected a line with '>' and a name first",
+                    )
+                elif piece:
+                    pieces.append(piece)
+                    sound = self._is_sound(number, piece, pieces)
+            if fault and sound:
+                sound = False
+                self.broken.add(self.file.line(number), fault)
+        if start and sound and self._is_whole(start, pieces):
+            yield start, _entry(header, pieces)
+
+    def _is_sound(self, number: int, piece: str, pieces: list[str]) -> bool:
+        """Whether a line holds letters; a "*" at its end is sound if nothing follows it."""
+        odd = _NO_LETTER.search(piece.removesuffix("*"))
+        mark = odd[0] if odd else "*" if len(pieces) > 1 and pieces[-2].endswith("*") else ""
+        if not mark:
+            return True
+        advice = "Take the gaps of an alignment out first." if mark in _GAPS else ""
+        where = "inside a sequence" if mark == "*" else "in a sequence"
+        self.broken.add(self.file.line(number), f"has {mark!r} {where}; expected letters alone", advice)
+        return False
+
+    def _is_whole(self, start: int, pieces: list[str]) -> bool:
+        if pieces and pieces != ["*"]:
+            return True
+        self.broken.add(
+            self.file.line(start), "is a header without a sequence; expected one on the lines after it"
+        )
+        return False
+
+
+def _entry(header: str, pieces: list[str]) -> tuple[str, str, str]:
+    words = header.split(None, 1)
+    return (
+        "".join(pieces).removesuffix("*"),
+        words[0] if words else "",
+        words[1].strip() if len(words) > 1 else "",
+    )
+
+
+class Delimited(Sequential):
+    r"""A table with commas (.csv) or tabs (.tsv) between its cells and the names of its columns in the first line.
+
+    Cells stay texts; `numbers` and `vectors` turn columns of them into what they stand for. A cell in double quotes may
+    hold separators, line breaks (they become line feeds) and, doubled, quotes (RFC 4180). Empty lines are skipped.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = File(None, ".csv", io.BytesIO(b'text,n\n"a dog, a cat",1\n"a ""boat"" at sea",2\n'))
+    >>> next(Delimited(file, Broken()).parts(None, 100)).columns
+    {'text': ['a dog, a cat', 'a "boat" at sea'], 'n': ['1', '2']}
+    """
+
+    cells = True
+
+    def __init__(self, file: File, broken: Broken):
+        super().__init__(file, broken)
+        self._separator = "\t" if file.ending == ".tsv" else ","
+        self._names: list[str] | None = None
+
+    def names(self) -> list[str]:
+        """The first line's cells."""
+        self.first()
+        return self._names or []
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Rows of cells below the first line, at the lines where they begin."""
+        for number, cells, fault in self._rows():
+            if self._names is None:
+                self._names = self._checked(number, cells, fault)
+                continue
+            if not fault and len(cells) != len(self._names):
+                fault = f"has {len(cells)} cells and the first line names {len(self._names)} columns; expected as many"
+                advice = f"Put a cell that holds {self._separator!r} into double quotes."
+                self.broken.add(self.file.line(number), fault, advice)
+            elif fault:
+                self.broken.add(self.file.line(number), fault)
+            else:
+                yield number, cells
+
+    def _checked(self, number: int, names: list[str], fault: str) -> list[str]:
+        place = self.file.line(number)
+        if fault:
+            raise InputError(f"{place} {fault}. Mend it: it names the columns.")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{place} names the column {brief(twice)} twice; expected different names.")
+        if all(value is not None and not math.isnan(value) for value in map(_number, names)):
+            raise InputError(
+                f"{place} holds numbers; expected the names of the columns in the first line. Write them there."
+            )
+        if len(names) == 1 and any(mark in names[0] for mark in {",", ";", "\t", "|"} - {self._separator}):
+            raise InputError(
+                f"{place} is {brief(names[0])}; expected columns separated by {self._separator!r}. Save the file as "
+                "plain .csv (commas) or .tsv (tabs)."
+            )
+        return names
+
+    def _rows(self) -> Iterator[tuple[int, list[str], str]]:
+        """Rows with the line where each begins and what is wrong with it.
+
+        Not by the csv module: its limit on the length of a cell belongs to the whole process.
+        """
+        lines = self.file.lines()
+        for number, line, fault in lines:
+            if '"' not in line:
+                if line:
+                    yield number, line.split(self._separator), fault
+                continue
+            cells, at = [], 0
+            while True:
+                if line.startswith('"', at):
+                    cell, line, at, more = self._quoted(number, line, at + 1, lines)
+                    fault = fault or more
+                    end = line.find(self._separator, at)
+                    rest = line[at : end if end >= 0 else None]
+                    if rest:
+                        fault = fault or (
+                            f"has {brief(rest)} after the quote that ends a cell; expected {self._separator!r} there, "
+                            "and quotes inside a quoted cell doubled"
+                        )
+                else:
+                    end = line.find(self._separator, at)
+                    cell = line[at : end if end >= 0 else None]
+                cells.append(cell)
+                if end < 0:
+                    break
+                at = end + 1
+            yield number, cells, fault
+
+    def _quoted(
+        self, number: int, line: str, at: int, lines: Iterator[tuple[int, str, str]]
+    ) -> tuple[str, str, int, str]:
+        """A cell from after its first quote; the line on which it ends, where it goes on there, and what is wrong."""
+        pieces, size, fault = [], 0, ""
+        while True:
+            end = line.find('"', at)
+            if end < 0:
+                pieces += [line[at:], "\n"]
+                size += len(line)
+                following = next(lines, None) if size <= LONGEST_LINE else None
+                if following is None:
+                    raise InputError(
+                        f"{self.file.line(number)} opens a quote that is never closed, so that the rows after it "
+                        "cannot be told apart; expected a second one. Close it, or double a quote that is part of a "
+                        "quoted cell."
+                    )
+                _, line, more = following
+                at, fault = 0, fault or more
+            elif line.startswith('"', end + 1):
+                pieces.append(line[at : end + 1])
+                at = end + 2
+            else:
+                pieces.append(line[at:end])
+                return "".join(pieces), line, end + 1, fault
+
+
+# ------------------------------------------------------------------------------------------- what cells stand for
+
+
+def _number(cell: str) -> float | None:
+    """A number, NaN for a gap (an empty cell or "nan"), or None for any other text."""
+    try:
+        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12, and here it is a name
+    except ValueError:
+        return None if cell.strip() else math.nan
+
+
+def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
+    """A column of texts as numbers where every cell is one, and as it is elsewhere; a gap among numbers is an error.
+
+    Examples
+    --------
+    >>> numbers(["1", "2.5"], "weight", lambda i: f"row {i}")
+    array([1. , 2.5])
+    >>> numbers(["1", "two"], "weight", lambda i: f"row {i}")
+    ['1', 'two']
+    """
+    if not isinstance(cells, list) or not all(isinstance(cell, str) for cell in cells):
+        return cells
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        value = _number(cell)
+        if value is None:
+            return cells
+        values[i] = value
+    gaps = np.isnan(values)
+    if gaps.all():
+        return cells
+    if gaps.any():
+        raise InputError(
+            f"{place(int(gaps.argmax()))} has no value in the column {brief(name)} of numbers; expected one in every "
+            "row. Fill it, or drop the row."
+        )
+    if not np.isfinite(values).all():
+        at = int(np.isinf(values).argmax())
+        raise InputError(
+            f"{place(at)} has {brief(cells[at])} in the column {brief(name)} of numbers; expected a finite number."
+        )
+    return values
+
+
+def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
+    """A column of texts as rows of an array where every cell is a list of numbers in JSON; as it is elsewhere.
+
+    Examples
+    --------
+    >>> vectors(["[1, 0]", "[0.5, 2]"], "embedding", lambda i: f"row {i}")
+    array([[1. , 0. ],
+           [0.5, 2. ]])
+    >>> vectors(["[sigh]", "a dog"], "text", lambda i: f"row {i}")
+    ['[sigh]', 'a dog']
+    """
+    if not isinstance(cells, list) or not cells or not all(isinstance(cell, str) for cell in cells):
+        return cells
+    if not all(cell.lstrip().startswith("[") for cell in cells if cell.strip()):
+        return cells
+    first = next((i for i, cell in enumerate(cells) if cell.strip()), None)
+    if first is None or (_vector(cells[first]) is None and not _PRINTED.fullmatch(cells[first].strip())):
+        return cells
+    rows = []
+    for i, cell in enumerate(cells):
+        row = _vector(cell)
+        if row is None:
+            printed = " NumPy's way to print an array rounds it and leaves numbers out; write tolist()."
+            raise InputError(
+                f"{place(i)} has {brief(cell)} in the column {brief(name)} of vectors; expected a list of numbers such "
+                f"as [0.1, 0.2].{printed if _PRINTED.fullmatch(cell.strip()) else ''}"
+            )
+        if rows and len(row) != len(rows[0]):
+            raise InputError(
+                f"{place(i)} has a vector of {len(row)} numbers in the column {brief(name)} and {place(0)} one of "
+                f"{len(rows[0])}; expected one length."
+            )
+        rows.append(np.array(row, dtype=np.float64))
+    return np.stack(rows)
+
+
+def _vector(cell: str) -> list[float] | None:
+    try:
+        values = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    try:
+        return values if is_vector(values) and all(map(math.isfinite, values)) else None
+    except OverflowError:
+        return None

@@ -1,0 +1,282 @@
+"""Kernels of molecules: Tanimoto similarity of their fingerprints, through RDKit."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vendimeter._arrays import blocks
+from vendimeter._messages import brief
+from vendimeter._molecules import AT_ONCE, as_items, parse, readable
+from vendimeter._optional import require
+from vendimeter._options import as_number
+from vendimeter.errors import InputError
+from vendimeter.kernels._ratios import Bits, ratios_of_bits
+from vendimeter.kernels.sets import Jaccard
+from vendimeter.similarity import Pairwise
+
+__all__ = ["MACCS", "Morgan", "RDKitFingerprint"]
+
+MOST_BITS = 1 << 16  # a block of a thousand rows is compared as float32: 256 MiB of so many columns
+SHOWN = 5  # positions of invalid items in a message
+MACCS_BITS = 167
+
+Fingerprints = Callable[[Sequence[Any], int], Sequence[Any]]  # (molecules, threads) → fingerprints of RDKit
+
+
+class _Fingerprint(Jaccard):
+    """Jaccard (Tanimoto) similarity of fingerprints that are made of the samples first."""
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """How many bits a fingerprint has."""
+
+    @abstractmethod
+    def _function(self) -> Fingerprints:
+        """What makes fingerprints."""
+
+    def valid(self, samples: Any) -> np.ndarray:
+        """For each item, whether it is a molecule: a truth value an item, to choose those by.
+
+        Examples
+        --------
+        >>> from vendimeter.kernels import Morgan
+        >>> Morgan().valid(["CCO", "C(C", "", None]).tolist()
+        [True, False, False, False]
+        """
+        items = as_items(samples, kernel=f"the {self.name} kernel")
+        parts = blocks(len(items), 1, 1, most=AT_ONCE)
+        return np.array([found is not None for part in parts for found in readable(items[part])[0]])
+
+    def fingerprints(self, samples: Any) -> np.ndarray:
+        """The fingerprints of the samples, a row each: truth values, or counts where the kernel is one of counts.
+
+        Examples
+        --------
+        >>> from vendimeter.kernels import Morgan
+        >>> Morgan().fingerprints(["CCO", "CCN"]).sum(axis=1)
+        array([6, 6])
+        """
+        return self._bits(samples).unpacked()
+
+    def elements(self, samples: Any) -> tuple[np.ndarray, None]:
+        """The fingerprints; a column is the same in every batch."""
+        return self.fingerprints(samples), None
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of ratios, from fingerprints that stay packed, eight bits a byte."""
+        return ratios_of_bits(self._bits(samples))
+
+    def _bits(self, samples: Any) -> Bits:
+        to_bytes = require(
+            "rdkit.DataStructs", extra="molecules", purpose=f"the {self.name} kernel"
+        ).BitVectToBinaryText
+        packed = b"".join(to_bytes(bits) for bits in self._made(samples))
+        return Bits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, -(-self._width // 8)), self._width)
+
+    def _made(self, samples: Any) -> Iterator[Any]:
+        """The fingerprint of each sample; an error that says which items are no molecules, once all were looked at."""
+        items, make = as_items(samples, kernel=f"the {self.name} kernel"), self._function()
+        invalid: list[int] = []
+        for part in blocks(len(items), 1, 1, most=AT_ONCE):
+            molecules, fresh = readable(items[part])
+            invalid += [part.start + i for i, molecule in enumerate(molecules) if molecule is None]
+            if not invalid:
+                # What an exception in a thread of RDKit does is end the process: only molecules that RDKit has just
+                # sanitized itself go there.
+                yield from make(molecules, _cores() if fresh else 1)
+        if invalid:
+            raise self._invalid(items, invalid)
+
+    def _invalid(self, items: Sequence[Any], invalid: Sequence[int]) -> InputError:
+        first = invalid[0]
+        # A molecule object shows nothing of itself but its address.
+        shown = f", {brief(items[first])}," if isinstance(items[first], str | bytes) else ""
+        several = ""
+        if len(invalid) > 1:
+            listed = ", ".join(map(str, invalid[:SHOWN])) + (", …" if len(invalid) > SHOWN else "")
+            several = f" In all, {len(invalid):,} of {len(items):,} items are invalid: {listed}."
+        return InputError(
+            f"item {first}{shown} {parse(items[first])[1]}; the {self.name} kernel expected SMILES, or molecules of "
+            f"RDKit.{several} {self!r}.valid(samples) gives a mask of the valid ones; vm.read(…, kind='molecules', "
+            "skip_broken=True) leaves the others out."
+        )
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _within(value: Any, name: str, low: int, high: int) -> int:
+    number = as_number(value)
+    if not (low <= number <= high and number == int(number)):
+        raise InputError(f"{name}={brief(value)}; expected a whole number from {low} to {high:,}.")
+    return int(number)
+
+
+def _generators() -> Any:
+    return require("rdkit.Chem.rdFingerprintGenerator", extra="molecules", purpose="a kernel of molecules")
+
+
+@dataclass(frozen=True)
+class Morgan(_Fingerprint):
+    """Tanimoto similarity of Morgan fingerprints (ECFP) of molecules; the paper takes radius 2 and 1,024 bits.
+
+    Samples are SMILES, molecules of RDKit, or both mixed, in a list, an array or a column of a frame. RDKit removes
+    explicit hydrogens of SMILES; molecules are taken as they are. What is no molecule (a syntax error, an impossible
+    valence, an empty text, a gap, a SMILES with a name behind it) is an error that says which; `valid` gives a mask.
+
+    Parameters
+    ----------
+    radius : int
+        How many bonds away from each atom to look: 2 gives ECFP4, 3 gives ECFP6.
+    bits : int
+        The length of the fingerprint, up to 65,536.
+    counts : bool
+        Whether to count how often each environment occurs: k(a, b) = Σ min(a, b) / Σ max(a, b).
+    chirality : bool
+        Whether mirror images differ.
+
+    References
+    ----------
+    Rogers, Hahn: Extended-connectivity fingerprints, J. Chem. Inf. Model. 2010.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from vendimeter.kernels import Morgan
+    >>> round(vm.score(["CCO", "OCC", "c1ccccc1"], Morgan()), 4)
+    1.8899
+    >>> round(float(Morgan().similarity(["CCO", "CCN"]).dense()[0, 1]), 4)
+    0.3333
+    """
+
+    radius: int = 2
+    bits: int = 1024
+    counts: bool = False
+    chirality: bool = False
+    name: ClassVar[str] = "morgan"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _within(self.radius, "radius", 0, 100))
+        object.__setattr__(self, "bits", _within(self.bits, "bits", 1, MOST_BITS))
+        for option in ("counts", "chirality"):
+            if not isinstance(getattr(self, option), bool | np.bool_):
+                raise InputError(f"{option}={brief(getattr(self, option))}; expected True or False.")
+            object.__setattr__(self, option, bool(getattr(self, option)))
+
+    @property
+    def _width(self) -> int:
+        return self.bits
+
+    def _function(self) -> Fingerprints:
+        generator = _generators().GetMorganGenerator(
+            radius=self.radius, includeChirality=self.chirality, fpSize=self.bits
+        )
+        make = generator.GetCountFingerprints if self.counts else generator.GetFingerprints
+        return lambda molecules, threads: make(molecules, numThreads=threads)
+
+    def fingerprints(self, samples: Any) -> np.ndarray:
+        """The fingerprints of the samples, a row each: truth values, or whole numbers with ``counts=True``.
+
+        Examples
+        --------
+        >>> from vendimeter.kernels import Morgan
+        >>> Morgan(counts=True).fingerprints(["CCC", "CCCC"]).max(axis=1)
+        array([2, 2], dtype=uint16)
+        """
+        if not self.counts:
+            return super().fingerprints(samples)
+        found = [fingerprint.GetNonzeroElements() for fingerprint in self._made(samples)]
+        rows = np.zeros((len(found), self.bits), dtype=np.uint16)
+        owners = np.repeat(np.arange(len(found)), [len(counts) for counts in found])
+        columns = [column for counts in found for column in counts]
+        # More than so many of one environment are counted as so many: no molecule is near it.
+        rows[owners, columns] = [min(count, 65_535) for counts in found for count in counts.values()]
+        return rows
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of ratios, of packed bits or of counts."""
+        return Jaccard.build(self, samples, rng) if self.counts else super().build(samples, rng)
+
+
+@dataclass(frozen=True)
+class RDKitFingerprint(_Fingerprint):
+    """Tanimoto similarity of RDKit's own fingerprints of molecules, which hash the paths and branches of the graph.
+
+    Samples as for `Morgan`. It is slower than that: a molecule has many paths. One without bonds has none and an empty
+    fingerprint, so that all such molecules are alike.
+
+    Parameters
+    ----------
+    bits : int
+        The length of the fingerprint, up to 65,536.
+    min_path, max_path : int
+        The shortest and longest paths, in bonds; up to 20, since their number grows exponentially.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from vendimeter.kernels import RDKitFingerprint
+    >>> round(float(RDKitFingerprint().similarity(["CCO", "CCCO"]).dense()[0, 1]), 4)
+    0.6
+    """
+
+    bits: int = 2048
+    min_path: int = 1
+    max_path: int = 7
+    name: ClassVar[str] = "rdkit"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", _within(self.bits, "bits", 1, MOST_BITS))
+        object.__setattr__(self, "min_path", _within(self.min_path, "min_path", 1, 20))
+        object.__setattr__(self, "max_path", _within(self.max_path, "max_path", 1, 20))
+        if self.min_path > self.max_path:
+            raise InputError(
+                f"RDKitFingerprint(min_path={self.min_path}, max_path={self.max_path}): expected "
+                "min_path ≤ max_path."
+            )
+
+    @property
+    def _width(self) -> int:
+        return self.bits
+
+    def _function(self) -> Fingerprints:
+        generator = _generators().GetRDKitFPGenerator(
+            minPath=self.min_path, maxPath=self.max_path, fpSize=self.bits
+        )
+        return lambda molecules, threads: generator.GetFingerprints(molecules, numThreads=threads)
+
+
+@dataclass(frozen=True)
+class MACCS(_Fingerprint):
+    """Tanimoto similarity of the MACCS keys of molecules: 166 questions, such as whether there is a ring of size 4.
+
+    Samples as for `Morgan`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from vendimeter.kernels import MACCS
+    >>> round(float(MACCS().similarity(["CCO", "CCCO"]).dense()[0, 1]), 4)
+    0.6429
+    """
+
+    name: ClassVar[str] = "maccs"
+
+    @property
+    def _width(self) -> int:
+        return MACCS_BITS  # RDKit leaves the first unused, so that key 1 is bit 1
+
+    def _function(self) -> Fingerprints:
+        one = require(
+            "rdkit.Chem.rdMolDescriptors", extra="molecules", purpose="the maccs kernel"
+        ).GetMACCSKeysFingerprint
+        return lambda molecules, threads: [one(molecule) for molecule in molecules]

@@ -1,0 +1,372 @@
+"""Kernels of sequences, such as DNA and proteins: k-mer spectra, edit distance, alignment."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vendimeter._matrix_checks import Policy
+from vendimeter._messages import brief, unknown
+from vendimeter._optional import require
+from vendimeter._options import as_number, whole_number
+from vendimeter._tokenizers import as_text, texts_of, tokens_of
+from vendimeter.errors import InputError
+from vendimeter.kernels._kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_counts, kmer_width, met
+from vendimeter.kernels._ngrams import bags
+from vendimeter.kernels.base import Kernel
+from vendimeter.kernels.vectors import unit_rows
+from vendimeter.similarity import Features, Pairwise
+from vendimeter.spectrum import UNIT
+
+__all__ = ["Alignment", "Edit", "KMer"]
+
+SERIAL = 4096  # pairs that are not worth starting threads for
+WIDEST = 1 << 31  # columns beyond which a position among all k-mers is no column
+
+
+def _strings(samples: Any, kernel: str) -> list[str]:
+    items = texts_of(samples, kernel, as_text=as_text)
+    if not isinstance(items[0], str):
+        raise InputError(
+            f"item 0 is a list of tokens; the {kernel} kernel expected sequences (strings). Join it: ''.join(item)."
+        )
+    return items
+
+
+@dataclass(frozen=True)
+class KMer(Kernel):
+    """The spectrum kernel: the cosine of counts of k-mers, the subsequences of k letters in a row.
+
+    Case is ignored. A sequence of fewer than k letters has one k-mer, itself. Sequences are texts, or those of
+    Biopython.
+
+    Parameters
+    ----------
+    k : int
+        The length of a k-mer.
+    alphabet : {"dna", "rna", "protein"}, optional
+        The letters that count: ACGT (where U is read as T), ACGU (where T is read as U) or the 20 amino acids. K-mers
+        with any other letter (N, X, ambiguity codes) are left out; a sequence of which nothing is left is an error, and
+        so are gaps and other characters that are no letters. Columns are then the same for all batches, so that
+        sequences can be accumulated. By default all characters count.
+    canonical : bool
+        Count a k-mer and its reverse complement as one, for DNA and RNA of unknown strand.
+
+    References
+    ----------
+    Leslie, Eskin, Noble: The spectrum kernel: a string kernel for SVM protein classification, PSB 2002.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> genes = ["ACGTACGT", "ACGTACGA", "TTTTGGGG"]
+    >>> round(vm.score(genes, vm.kernels.KMer(3, "dna")), 4)
+    2.169
+    """
+
+    k: int = 3
+    alphabet: str | None = None
+    canonical: bool = False
+    name: ClassVar[str] = "kmer"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole_number(self.k, "k"))
+        if self.alphabet is not None and self.alphabet not in ALPHABETS:
+            raise unknown("alphabet", self.alphabet, ALPHABETS)
+        if not isinstance(self.canonical, bool | np.bool_):
+            raise InputError(f"canonical={brief(self.canonical)}; expected True or False.")
+        if self.canonical and self.alphabet not in COMPLEMENTED:
+            raise InputError(
+                f"canonical=True with alphabet={self.alphabet!r}; expected alphabet='dna' or 'rna', which have "
+                "complements."
+            )
+        if self.alphabet is not None and len(ALPHABETS[self.alphabet]) ** self.k >= 2**62:
+            raise InputError(
+                f"k={self.k} with alphabet={self.alphabet!r}; expected fewer than 2⁶² possible k-mers. Use a smaller "
+                "k, or leave alphabet= away."
+            )
+
+    def __repr__(self) -> str:
+        words = [str(self.k)] + ([] if self.alphabet is None else [repr(self.alphabet)])
+        return f"KMer({', '.join(words + (['canonical=True'] if self.canonical else []))})"
+
+    @property
+    def needs_all(self) -> str | None:
+        """Nothing where the alphabet is known."""
+        if self.alphabet is None:
+            return (
+                "its columns are the k-mers that were met, and which there are is known only at the end. Say which "
+                "letters there are: alphabet='dna' or 'protein'"
+            )
+        if (width := kmer_width(self.alphabet, self.k)) > WIDEST:
+            return f"it has {width:.1e} columns. Use a smaller k, or score all items at once"
+        return None
+
+    def build(self, samples: Any, rng: int) -> Features:
+        """Sparse features: counts of the k-mers that were met."""
+        sequences = _strings(samples, self.name)
+        if self.alphabet is None:
+            upper = [sequence.upper() for sequence in sequences]
+            ids, starts, _ = tokens_of(upper, "characters", lowercase=False)
+            return _unit(bags(ids, starts, self.k, self.k)[0], sequences)
+        rows, codes = kmer_codes(sequences, self.k, self.alphabet, canonical=self.canonical)
+        column, width = met(codes, kmer_width(self.alphabet, self.k))
+        return _unit(kmer_counts(rows, column, (len(sequences), width)), sequences)
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """Sparse features whose column is the number of the k-mer."""
+        assert self.alphabet is not None  # see needs_all
+        sequences = _strings(samples, self.name)
+        rows, codes = kmer_codes(sequences, self.k, self.alphabet, canonical=self.canonical)
+        shape = (len(sequences), kmer_width(self.alphabet, self.k))
+        features = _unit(kmer_counts(rows, codes, shape), sequences)
+        features.kernel = self
+        return features
+
+
+def _unit(counts: Any, sequences: list[str]) -> Features:
+    unit_rows(counts, np.arange(len(sequences)))
+    longest = int(np.diff(counts.indptr).max())
+    return Features(
+        counts,
+        rounding=(longest / 2 + 4) * UNIT,
+        keys=lambda places: [sequences[place] for place in places.tolist()],
+    )
+
+
+@dataclass(frozen=True)
+class Edit(Kernel):
+    """Similarity by edit distance: 1 − d(a, b) / max(|a|, |b|), with d of Levenshtein.
+
+    d counts the insertions, deletions and substitutions of characters (code points, case as it is) that turn a into b;
+    or of tokens, where all items are lists of tokens. Two empty items are equal.
+
+    Parameters
+    ----------
+    normalize : {"longest", "metric"}
+        What d is divided by: the longer length, or with "metric" 1 − 2d / (|a| + |b| + d), where what is taken from 1
+        is a metric.
+    project : bool
+        Drop negative eigenvalues, which this similarity may have, and record their mass as ``removed_mass`` in the
+        diagnostics of the score. That needs all eigenvalues, whatever `tol` is. With False they are an
+        `IndefiniteError`.
+
+    References
+    ----------
+    Levenshtein 1966. Li, Liu: A normalized Levenshtein distance metric, IEEE PAMI 2007 ("metric").
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> round(vm.score(["kitten", "sitting", "boat"], vm.kernels.Edit()), 4)
+    2.6381
+    """
+
+    normalize: str = "longest"
+    project: bool = True
+    name: ClassVar[str] = "edit"
+
+    def __post_init__(self) -> None:
+        if self.normalize not in ("longest", "metric"):
+            raise InputError(f"normalize={brief(self.normalize)}; expected 'longest' or 'metric'.")
+        Policy(project=self.project)
+
+    def __repr__(self) -> str:
+        words = [] if self.normalize == "longest" else [repr(self.normalize)]
+        return f"Edit({', '.join(words + ([] if self.project else ['project=False']))})"
+
+    @property
+    def needs_all(self) -> str:
+        """No finite features."""
+        return (
+            "it compares sequences in pairs and has no features. Use KMer or NGram(…, hashed=4096), or score a "
+            "random sample"
+        )
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of distances by RapidFuzz, on all cores."""
+        process = require("rapidfuzz.process", extra="sequences", purpose="the edit kernel")
+        distance = require("rapidfuzz.distance", extra="sequences", purpose="the edit kernel").Levenshtein
+        given = texts_of(samples, self.name, as_text=as_text)
+        items = given if isinstance(given[0], str) else _spelt(given)
+        lengths = np.array([len(item) for item in items], dtype=np.float64)
+
+        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            left = [items[place] for place in i.tolist()]
+            # One list for both sides is compared with itself by halves.
+            right = left if np.array_equal(i, j) else [items[place] for place in j.tolist()]
+            workers = -1 if len(i) * len(j) > SERIAL else 1
+            apart = process.cdist(left, right, scorer=distance.distance, dtype=np.int32, workers=workers)
+            a, b = lengths[i][:, None], lengths[j]
+            most = np.maximum(a, b) if self.normalize == "longest" else (a + b + apart) / 2
+            return 1 - apart / np.maximum(most, 1)
+
+        mean = float(lengths.mean())
+        return _pairwise(self, given, block, rounding=4 * UNIT, cost=1e3 + 20 * mean + mean**2)
+
+
+def _spelt(lists: list[tuple[Hashable, ...]]) -> list[Any]:
+    """Lists of tokens as texts, a character a token, which are compared much faster."""
+    ids, starts, vocabulary = tokens_of(lists, None, lowercase=False)
+    parts = [ids[a:b].tolist() for a, b in itertools.pairwise(starts)]
+    # There are 1,114,112 characters; of more tokens, the numbers themselves are compared.
+    return ["".join(map(chr, part)) for part in parts] if len(vocabulary) <= 0x110000 else parts
+
+
+@dataclass(frozen=True)
+class Alignment(Kernel):
+    """Similarity by alignment: s(a, b) / √(s(a, a) s(b, b)), with s the score of the best alignment.
+
+    Case is ignored. Equal sequences are aligned once.
+
+    Parameters
+    ----------
+    matrix : str or (match, mismatch)
+        What two letters score: a matrix of Biopython by its name (``"BLOSUM62"`` and others for proteins,
+        ``"NUC.4.4"`` for DNA), or two numbers.
+    mode : {"local", "global"}
+        Smith–Waterman, or Needleman–Wunsch; where the latter scores below 0, the similarity is 0.
+    gap_open, gap_extend : float
+        What the first and each further letter of a gap cost, from 0 up; by default as in EMBOSS.
+    project : bool
+        Drop negative eigenvalues, which this similarity may have, and record their mass as ``removed_mass`` in the
+        diagnostics of the score. That needs all eigenvalues, whatever `tol` is. With False they are an
+        `IndefiniteError`.
+
+    References
+    ----------
+    Smith, Waterman: Identification of common molecular subsequences, J Mol Biol 1981. Saigo, Vert, Ueda, Akutsu:
+    Protein homology detection using string alignment kernels, Bioinformatics 2004 (why it may have negative
+    eigenvalues).
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> proteins = ["HEAGAWGHEE", "PAWHEAE", "HEAGAWGHE"]
+    >>> round(vm.score(proteins, vm.kernels.Alignment(gap_open=8, gap_extend=8)), 4)
+    1.8771
+    """
+
+    matrix: str | tuple[float, float] = "BLOSUM62"
+    mode: str = "local"
+    gap_open: float = 10.0
+    gap_extend: float = 0.5
+    project: bool = True
+    name: ClassVar[str] = "alignment"
+
+    def __post_init__(self) -> None:
+        Policy(project=self.project)
+        if self.mode not in ("local", "global"):
+            raise InputError(f"mode={brief(self.mode)}; expected 'local' or 'global'.")
+        for option in ("gap_open", "gap_extend"):
+            if not 0 <= as_number(getattr(self, option)) < math.inf:
+                raise InputError(
+                    f"{option}={brief(getattr(self, option))}; expected what a gap costs, a number from 0 up."
+                )
+        if isinstance(self.matrix, str):
+            return
+        pair = self.matrix if isinstance(self.matrix, list | tuple) else ()
+        scores = tuple(as_number(score) for score in pair)
+        if len(scores) != 2 or not all(map(math.isfinite, scores)) or not scores[0] > max(scores[1], 0):
+            raise InputError(
+                f"matrix={brief(self.matrix)}; expected the name of a matrix such as 'BLOSUM62', or two numbers: the "
+                "score of a match, above 0, and of a mismatch, below it."
+            )
+        object.__setattr__(self, "matrix", scores)
+
+    @property
+    def needs_all(self) -> str:
+        """No finite features."""
+        return "it compares sequences in pairs and has no features. Use KMer, or score a random sample"
+
+    def build(self, samples: Any, rng: int) -> Pairwise:
+        """Blocks of scores, one alignment after another."""
+        given = _strings(samples, self.name)
+        items = [item.upper() for item in given]
+        aligner = self._aligner(items)
+        own = np.full(len(items), math.nan)  # filled when needed: a look at the plan should align nothing
+
+        def roots(places: np.ndarray) -> np.ndarray:
+            for i in places[np.isnan(own[places])].tolist():
+                score = aligner.score(items[i], items[i]) if items[i] else 0.0
+                if not score > 0:
+                    raise InputError(
+                        f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
+                        "above 0. Drop it, or use another matrix."
+                    )
+                own[i] = score
+            return np.sqrt(own[places])
+
+        def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            scales = roots(i), roots(j)
+            half = np.array_equal(i, j)
+            part = np.zeros((len(i), len(j)))
+            for a, one in enumerate(i.tolist()):
+                for b in range(a if half else 0, len(j)):
+                    other = int(j[b])
+                    part[a, b] = own[one] if one == other else aligner.score(items[one], items[other])
+            if half:
+                part += np.triu(part, 1).T
+            np.maximum(part, 0.0, out=part)
+            part /= scales[0][:, None]
+            part /= scales[1]
+            if half:
+                np.fill_diagonal(part, 1.0)
+            return part
+
+        mean = float(np.mean([len(item) for item in items]))
+        return _pairwise(self, given, block, rounding=16 * UNIT, cost=2e4 + 50 * mean**2, slow=True)
+
+    def _aligner(self, items: list[str]) -> Any:
+        align = require("Bio.Align", extra="sequences", purpose="the alignment kernel")
+        aligner = align.PairwiseAligner()
+        if isinstance(self.matrix, str):
+            known = align.substitution_matrices.load()
+            if self.matrix not in known:
+                raise unknown("substitution matrix", self.matrix, known)
+            aligner.substitution_matrix = align.substitution_matrices.load(self.matrix)
+            letters = set(str(aligner.substitution_matrix.alphabet))
+            for i, item in enumerate(items):
+                odd = next((letter for letter in item if letter not in letters), None)
+                if odd is not None:
+                    advice = (
+                        "Remove gaps first: sequence.replace('-', '')."
+                        if odd in "-."
+                        else "Replace it by X or N."
+                    )
+                    raise InputError(
+                        f"item {i} holds the letter {brief(odd)}, which {self.matrix} does not score; expected "
+                        f"{''.join(sorted(letters))}. {advice}"
+                    )
+        else:
+            aligner.match_score, aligner.mismatch_score = self.matrix
+        aligner.mode = self.mode
+        aligner.open_gap_score, aligner.extend_gap_score = -float(self.gap_open), -float(self.gap_extend)
+        return aligner
+
+
+def _pairwise(
+    kernel: Edit | Alignment,
+    items: list[Any],
+    block: Any,
+    *,
+    rounding: float,
+    cost: float,
+    slow: bool = False,
+) -> Pairwise:
+    """Blocks of a similarity that is symmetric and 1 for equal items, but may have negative eigenvalues."""
+    return Pairwise(
+        len(items),
+        block,
+        rounding=rounding,
+        trusted=kernel.project,  # nothing rests on eigenvalues from 0 up where they are looked at and projected
+        policy=Policy(project=kernel.project),
+        keys=lambda places: [items[place] for place in places.tolist()],
+        triangle=(lambda places: block(places, places)) if slow else None,
+        cost=cost,
+    )

@@ -1,0 +1,248 @@
+"""Files, streams and their lines; what a stream without a name is."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.io import sources
+from vendimeter.io.sources import File, files_of, sniff
+
+
+def stream(data: bytes, ending: str = "") -> File:
+    return File(None, ending, io.BytesIO(data))
+
+
+def texts(file: File) -> list[str]:
+    found = list(file.lines())
+    assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
+    return [text for _, text, _ in found]
+
+
+PIECES = st.sampled_from(["a", "é", "\u2028", "\x0b", "\x85", "\n", "\r", "\r\n"])
+
+
+@given(st.lists(PIECES, max_size=12), st.integers(1, 5))
+def test_lines_end_as_universal_newlines_do_wherever_the_chunks_fall(pieces, chunk):
+    text = "".join(pieces)
+    expected = [
+        line.rstrip("\n") for line in io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8", newline=None)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "CHUNK", chunk)
+        assert texts(stream(text.encode())) == expected
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_and_a_stream_give_the_same_lines_packed_or_not(tmp_path, packed):
+    data = "\ufeffone\r\n\ntwo é".encode()
+    data = gzip.compress(data) if packed else data
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(data)
+    assert texts(File.of(path)) == texts(stream(data)) == ["one", "", "two é"]
+    assert File.of(path).ending == ".txt"
+
+
+def test_standard_input_stays_open():
+    source = io.BytesIO(gzip.compress(b"a\n"))
+    assert texts(File(None, ".txt", source)) == ["a"]
+    assert not source.closed
+    plain = io.BytesIO(b"a\n")
+    assert texts(File(None, ".txt", plain)) == ["a"]
+    assert not plain.closed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_under_a_path_is_looked_into_and_read_once(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b'{"a": 1}\n{"a": 2}\n',))
+    writer.start()
+    file = File.of(path)
+    assert sniff(file) == ".jsonl"
+    assert texts(file) == ['{"a": 1}', '{"a": 2}']
+    writer.join()
+
+
+def test_a_line_that_is_no_utf8_or_has_a_nul_has_a_fault_and_the_others_none():
+    found = list(stream("fine\né\n".encode() + b"ab\xffc\nn\0l\nlast").lines())
+    faults = {number: fault for number, _, fault in found if fault}
+    assert list(faults) == [3, 4]
+    assert "not UTF-8 text (byte 3 of the line)" in faults[3]
+    assert "NUL byte" in faults[4]
+
+
+def test_a_long_line_is_refused_before_it_fills_the_memory(monkeypatch):
+    monkeypatch.setattr(sources, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(sources, "CHUNK", 100)
+    assert texts(stream(b"a" * 1000 + b"\nb")) == ["a" * 1000, "b"]
+    with pytest.raises(InputError, match="a line of more than"):
+        texts(stream(b"a" * 1200))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_gzip_bomb_is_refused_from_files_and_streams(monkeypatch, tmp_path, named):
+    monkeypatch.setattr(sources, "FREE_BYTES", 1 << 20)
+    bomb = gzip.compress(b"\n" * (64 << 20))
+    assert len(bomb) * sources.LARGEST_RATIO < 64 << 20
+    (tmp_path / "b.txt.gz").write_bytes(bomb)
+    file = File.of(tmp_path / "b.txt.gz") if named else stream(bomb)
+    with pytest.raises(InputError, match="unpacks to more than 400 times its size"):
+        sum(1 for _ in file.lines())
+
+
+def test_text_that_packs_well_is_no_bomb(monkeypatch):
+    monkeypatch.setattr(sources, "FREE_BYTES", 1 << 20)
+    rng = np.random.default_rng(0)
+    words = "".join(f"a dog {value} runs over the green hill\n" for value in rng.integers(10, size=200_000))
+    assert len(texts(stream(gzip.compress(words.encode())))) == 200_000
+
+
+@pytest.mark.parametrize(("data", "word"), [
+    (gzip.compress(b"a\n" * 1000)[:-9], "cut short"),
+    (gzip.compress(b"a\n" * 1000)[:12] + b"\xff" * 9, "damaged"),
+    (gzip.compress(b"a\n") + b"junk", "damaged"),
+    ("a\n".encode("utf-16"), "UTF-16"),
+    (b"PK\x03\x04....", "begins as a file of the form .npz"),
+    (b"\x93NUMPY\x01\x00", "begins as a file of the form .npy"),
+])  # fmt: skip
+def test_what_is_no_text(data, word):
+    with pytest.raises(InputError, match=word):
+        texts(stream(data))
+
+
+def _parquet() -> bytes:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), sink)
+    return sink.getvalue()
+
+
+def _arrow(kind: str) -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    sink, table = io.BytesIO(), pa.table({"a": [1, 2]})
+    with getattr(pa.ipc, f"new_{kind}")(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _numpy(save, *arrays) -> bytes:
+    sink = io.BytesIO()
+    save(sink, *arrays)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(("data", "ending"), [
+    (b"", ".txt"),
+    (b"a dog\n", ".txt"),
+    (b"PAR1 is a word\n", ".txt"),
+    (b"PAR1", ".parquet"),
+    (_parquet, ".parquet"),
+    (lambda: _arrow("file"), ".arrow"),
+    (lambda: _arrow("stream"), ".arrow"),
+    (lambda: _numpy(np.save, np.eye(3)), ".npy"),
+    (lambda: _numpy(np.savez, np.eye(3)), ".npz"),
+    (lambda: pytest.importorskip("safetensors.numpy").save({"a": np.eye(3)}), ".safetensors"),
+    (b'\xef\xbb\xbf\n {"a": 1}', ".jsonl"),
+    (b"[1, 2]", ".json"),
+    (b">sp\nMKV", ".fasta"),
+])  # fmt: skip
+@pytest.mark.parametrize("packed", [False, True])
+def test_sniff_tells_forms_apart_and_consumes_nothing(tmp_path, data, ending, packed):
+    data = data() if callable(data) else data
+    sent = gzip.compress(data) if packed else data
+    file = stream(sent)
+    assert sniff(file) == ending
+    assert file.open().read() == data
+    (tmp_path / "unnamed").write_bytes(sent)
+    assert sniff(File.of(tmp_path / "unnamed")) == ending
+
+
+def test_sniff_waits_for_a_pipe_that_begins_with_a_single_byte():
+    reading, writing = os.pipe()
+    os.write(writing, b"\x1f")
+    threading.Timer(
+        0.05, lambda: (os.write(writing, gzip.compress(b">a\nMK\n")[1:]), os.close(writing))
+    ).start()
+    with os.fdopen(reading, "rb") as source:
+        file = File(None, "", source)
+        assert sniff(file) == ".fasta"
+        assert texts(file) == [">a", "MK"]
+
+
+def test_files_of_a_pattern_a_list_and_a_name_with_brackets(tmp_path, monkeypatch):
+    for name in ("b.txt", "a.txt", "c[1].txt"):
+        (tmp_path / name).touch()
+    assert [file.path.name for file in files_of(str(tmp_path / "?.txt"))] == ["a.txt", "b.txt"]
+    assert [file.path.name for file in files_of([tmp_path / "b.txt", str(tmp_path / "a.*")])] == [
+        "b.txt",
+        "a.txt",
+    ]
+    assert [file.path.name for file in files_of(tmp_path / "c[1].txt")] == ["c[1].txt"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files_of("~/a.txt")[0].path == tmp_path / "a.txt"
+    assert files_of(tmp_path / "a.txt", form="jsonl.gz")[0].ending == ".jsonl"
+
+
+@pytest.mark.parametrize(("source", "kind", "word"), [
+    ([], EmptyError, "no file was named"),
+    ("", InputError, "expected the path of a file"),
+    (7, InputError, "expected the path of a file"),
+    ("missing/x.txt", InputError, "there is no file or folder 'missing/x.txt'"),
+    ("missing/*.txt", InputError, "there is no file that matches"),
+    ("a\0b", InputError, "there is no file"),
+])  # fmt: skip
+def test_what_names_no_file(source, kind, word):
+    with pytest.raises(kind, match=word):
+        files_of(source)
+
+
+def test_a_folder_a_missing_file_and_one_that_may_not_be_read(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"could not be opened: Is a directory"):
+        File.of(tmp_path).open()
+    with pytest.raises(InputError, match=r"could not be opened: No such file"):
+        File.of(tmp_path / "gone.txt").open()
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match=r"could not be opened: Permission denied"):
+        File.of(tmp_path / "secret.txt").open()
+
+
+def test_trouble_while_reading_names_the_file():
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(InputError, match="standard input could not be read: Input/output error"):
+        next(File(None, ".txt", Broken()).lines())
+
+
+def test_no_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="no standard input here"):
+        File.of("-")
+
+
+def test_real_standard_input():
+    code = (
+        "from vendimeter.io.sources import File, sniff\n"
+        "file = File.of('-')\n"
+        "print(sniff(file), [text for _, text, _ in file.lines()])"
+    )
+    data = gzip.compress(b">a\nMK\n")
+    done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == ".fasta ['>a', 'MK']"
