@@ -1,8 +1,8 @@
-"""Answers to a prompt: does the score agree with a benchmark's count of different ones?
+"""Answers to a prompt: how well the score agrees with a benchmark's count of different ones.
 
-Takes a file of NoveltyBench (scores.jsonl of an evaluation: a line a prompt, with "generations" and "partition"), scores
-the answers to each prompt with n-grams and, where a model is given, with a sentence encoder, and prints the rank
-correlations with the number of classes that the benchmark found.
+Takes a file of NoveltyBench (scores.jsonl of an evaluation: a line a prompt, with "generations" and "partition"),
+scores the answers to each prompt with n-grams and, where a model is given, with a sentence encoder, and prints the
+rank correlations with the number of classes that the benchmark found.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from vendimeter.kernels import (
     RBF,
     Cosine,
     Embed,
+    NGram,
     Polynomial,
     RandomFeatures,
 )
@@ -155,6 +156,39 @@ def test_another_kernel_for_a_file(tmp_path: Path) -> None:
         vm.Accumulator.load(path, kernel="cosin")
 
 
+def test_a_tokenizer_that_changed_behind_its_folder(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+
+    def save(words: str) -> None:
+        vocabulary = {word: i for i, word in enumerate(["[UNK]", *words.split()])}
+        made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+        made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        made.save(str(tmp_path / "tokenizer.json"))
+
+    save("red cat dog")
+    kernel = NGram(1, 1, tokenizer=str(tmp_path), hashed=64)
+    total = vm.Accumulator(kernel)
+    total.update(["red cat", "red dog"])
+    total.save(tmp_path / "sum")
+    save("dog red cat")
+    loaded = vm.Accumulator.load(tmp_path / "sum")
+    with pytest.raises(
+        MismatchError, match=r"tokenizer '[0-9a-f]{12}…' and '[0-9a-f]{12}…'.*expected the same"
+    ):
+        loaded.update(["red cat"])
+    other = vm.Accumulator(kernel)
+    other.update(["red cat"])
+    with pytest.raises(MismatchError, match="the files behind it were not the same"):
+        other.merge(loaded)
+    save("red cat dog")
+    loaded.update(["dog cat"])
+    whole = vm.score(["red cat", "red dog", "dog cat"], kernel)
+    assert float(loaded.score()) == pytest.approx(float(whole), abs=1e-9)
+    with pytest.raises(InputError, match=r"item 1 holds half of a character.*\\ud83d.*position 2"):
+        loaded.update(["cat", "a \ud83d"])
+    assert loaded.n == 3
+
+
 def test_sparse_rows_stay_sparse_in_their_file(tmp_path: Path) -> None:
     rows = sparse.csr_array((np.ones(500), (np.arange(500), np.arange(500) * 7 % 2000)), shape=(500, 2000))
     total = vm.Accumulator()
@@ -274,6 +308,7 @@ DAMAGE: dict[str, tuple[str, Callable[..., None], str]] = {
     "another kernel": ("polynomial", say(kernel={"kernel": "cosine", "parameters": {}}), "expected the same"),
     "no fingerprint": ("a sum", lack("fingerprint"), "expected the same"),
     "another fingerprint": ("a sum", say(fingerprint="0" * 64), "expected the same"),
+    "an odd identity": ("a sum", say(identity="files"), "identity is 'files'"),
     "another precision": ("a sum", say(precision="float16"), "precision is 'float16'"),
     "a list as precision": ("a sum", say(precision=["float64"]), "precision is"),
     "another thing held": ("a sum", say(held="everything"), "held is 'everything'"),

@@ -77,6 +77,9 @@ def test_without_the_data_of_nltk_a_tokenizer_is_asked_for(monkeypatch):
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"sents": TEXTS, "ns": []}, "ns is empty"),
     ({"sents": TEXTS, "ns": [0]}, "ns=0.*from 1 up"),
+    ({"sents": TEXTS, "ns": 2}, r"ns=2; expected the lengths.*ns=\[1, 2\]"),
+    ({"sents": TEXTS, "ns": "12"}, "ns='12'; expected the lengths"),
+    ({"sents": TEXTS, "ns": None}, "ns=None; expected the lengths"),
     ({"sents": ["a b", "c"], "ns": [1, 3]}, r"no text has 3 tokens \(the longest has 2\).*ns up to 2"),
     ({"sents": []}, "empty"),
     ({"sents": ["a", None]}, "item 1 is a NoneType"),

@@ -557,7 +557,6 @@ def test_columns_of_frames(tmp_path: Path) -> None:
         ({"bytes": b"", "path": ""}, "a single picture"),
         ({"image": [], "label": []}, "which column"),
         (GREY, "shape (12, 20), a single grey picture or rows of vectors"),
-        (COLOUR, "shape (12, 20, 3), which may be a single picture"),
         (COLOUR[None, None], "expected pictures of shape (n, H, W)"),
         (np.zeros((3, 5, 6, 7), dtype=np.uint8), "with C = 1, 3 or 4"),
         (np.zeros((3, 0, 6), dtype=np.uint8), "at least one pixel"),
@@ -570,13 +569,13 @@ def test_collections_that_are_none(samples: Any, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_tensors_that_may_be_single_pictures() -> None:
+def test_three_axes_are_grey_pictures_however_many() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match=r"may be a single picture.*samples\[:, None\]"):
-        pictures(torch.zeros(3, 8, 8))
+    for n in (1, 2, 3, 4, 5):
+        assert pictures(torch.zeros(n, 8, 3)).shape == (n, 8, 3)
+        assert pictures(np.zeros((n, 8, 3), dtype=np.uint8)).shape == (n, 8, 3)
     with pytest.raises(InputError, match=r"samples\.permute\(0, 3, 1, 2\)"):
         pictures(torch.zeros(9, 8, 8, 3))
-    assert pictures(torch.zeros(9, 8, 8)).shape == (9, 8, 8)
 
 
 def test_nothing() -> None:

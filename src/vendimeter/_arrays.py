@@ -7,6 +7,7 @@ pandas, polars and Arrow become one of these in `_frames.known`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ _COLUMNS = {
     "polars": ("Series",),
     "pyarrow": ("Array", "ChunkedArray"),
 }
+LONGEST_PATH = 4096  # characters
 EMPTY = "samples is empty; the diversity of nothing is undefined."
 
 
@@ -75,7 +77,7 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:  # pandas' NA refuses to be a truth value
         return type(value).__name__ == "NAType"
-    except ValueError:  # an array is not a gap
+    except (ValueError, RuntimeError):  # an array is not a gap
         return False
 
 
@@ -190,6 +192,16 @@ def as_list(samples: Any, *, kernel: str) -> Any:
     samples = to_numpy(samples) if is_frame_column(samples) else local(samples)
     refuse_masked(samples, "samples")
     if isinstance(samples, str | bytes):
+        if (
+            isinstance(samples, str)
+            and len(samples) < LONGEST_PATH
+            and "\0" not in samples
+            and os.path.exists(samples)
+        ):
+            raise InputError(
+                f"samples is {brief(samples)}, the path of something; {kernel} expected a collection. Read it first: "
+                "vendimeter.read(path)."
+            )
         raise InputError(
             f"samples is a single text of {len(samples)} characters; {kernel} expected a collection: put "
             "the texts into a list."

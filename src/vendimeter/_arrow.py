@@ -14,7 +14,19 @@ import numpy as np
 from vendimeter._messages import shape_of
 from vendimeter._optional import require
 
-__all__ = ["Flaws", "column", "flaws", "is_vectors", "kept_rows", "library", "shape", "stored", "values"]
+__all__ = [
+    "Flaws",
+    "column",
+    "flaws",
+    "is_pictures",
+    "is_vectors",
+    "kept_rows",
+    "library",
+    "pathed",
+    "shape",
+    "stored",
+    "values",
+]
 
 MISSING, GAP, LENGTH, ENCODING = 1, 2, 3, 4
 
@@ -57,6 +69,11 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
+def _is_bytes(kind: Any) -> bool:
+    types = library().types
+    return types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+
+
 def _stored_type(kind: Any) -> Any:
     while hasattr(kind, "storage_type") or _is_nested_dictionary(kind):
         kind = kind.storage_type if hasattr(kind, "storage_type") else kind.value_type
@@ -81,6 +98,13 @@ def is_vectors(kind: Any) -> bool:
     return _is_list(_stored_type(kind)) and _is_number(_leaf(kind))
 
 
+def is_pictures(kind: Any) -> bool:
+    """Whether a column of this type holds pictures as Hugging Face has them: records of bytes and a path."""
+    kind = _stored_type(kind)
+    names = {field.name for field in kind} if library().types.is_struct(kind) else set()
+    return bool(names) and names <= {"bytes", "path"}
+
+
 def stored(array: Any) -> Any:
     """An array without what wraps it: extension types, runs of equal values, a dictionary of lists."""
     pa = library()
@@ -95,11 +119,15 @@ def stored(array: Any) -> Any:
             held = array.cast(pa.binary_view()).cast(pa.large_binary())
             array = held.view(pa.large_string()) if types.is_string_view(array.type) else held
         elif types.is_run_end_encoded(array.type):
-            array = require("pyarrow.compute", extra="files", purpose="reading Arrow data").run_end_decode(
-                array
-            )
+            compute = require("pyarrow.compute", extra="files", purpose="reading Arrow data")
+            array = compute.run_end_decode(array)
         else:
             return array
+
+
+def _decoded(array: Any) -> Any:
+    """A dictionary array as its values; Arrow itself cannot do so for texts in views, as Polars has them."""
+    return stored(array.dictionary).take(array.indices)
 
 
 def _lengths(lists: Any) -> np.ndarray:
@@ -143,7 +171,7 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
     array = stored(array)
     types = library().types
     if types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()
+        array = _decoded(array)
     codes = np.zeros(len(array), dtype=np.int8)
     seen = np.zeros(len(array), dtype=np.int64)
     if is_vectors(array.type):
@@ -151,7 +179,7 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
             _mark_vectors(array, expected or (), codes, seen)
     else:
         _mark_gaps(array, codes)
-    texts = array.dictionary if types.is_dictionary(array.type) else array
+    texts = stored(array.dictionary) if types.is_dictionary(array.type) else array
     if _is_text(texts.type):
         wrong = _undecodable(texts)
         if texts is not array and len(wrong):
@@ -164,9 +192,8 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
     def reason(row: int) -> str:
         if codes[row] == LENGTH:
             if expected is not None and len(expected) > 1:
-                return (
-                    f"has a list of length {seen[row]} in it and the first is of shape {shape_of(expected)}"
-                )
+                first = shape_of(expected)
+                return f"has a list of length {seen[row]} in it and the first is of shape {first}"
             return f"has a vector of length {seen[row]} and the first has length {(expected or (0,))[0]}"
         return {
             MISSING: "is missing (null)",
@@ -243,16 +270,15 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     Points in time are texts in ISO form, durations whole numbers of their unit, decimals numbers.
     """
     pa = library()
-    if isinstance(
-        array.type, pa.FixedShapeTensorType
-    ):  # the one extension type whose storage does not say its shape
+    # The one extension type whose storage does not say its shape.
+    if isinstance(array.type, pa.FixedShapeTensorType):
         return array.to_numpy_ndarray()
     array = stored(array)
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
         # Only the entries that occur here: a batch of a file comes with the dictionary of many batches.
         used, places = np.unique(array.indices.to_numpy(), return_inverse=True)
-        entries = values(array.dictionary.take(pa.array(used)), expected)
+        entries = values(stored(array.dictionary).take(pa.array(used)), expected)
         return entries[places] if isinstance(entries, np.ndarray) else [entries[i] for i in places.tolist()]
     if is_vectors(kind):
         rows = _stacked(array, expected if expected is not None else shape(array) or (0,))
@@ -297,6 +323,26 @@ def _stacked(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
     if library().types.is_dictionary(level.type):
         level = level.dictionary_decode()
     return None if level.null_count else _numbers(level).reshape(len(array), *expected)
+
+
+def pathed(array: Any) -> Iterator[tuple[int, str | None]]:
+    """The records of pictures that are there but hold no bytes: each with its path, None where that is no text."""
+    array, types = stored(array), library().types
+    bare = array.is_valid().to_numpy(zero_copy_only=False)
+    if array.type.get_field_index("bytes") >= 0:
+        held = stored(array.field("bytes"))
+        # What is called bytes and is text would be opened as a path.
+        if _is_bytes(held.type.value_type if types.is_dictionary(held.type) else held.type):
+            bare = bare & held.is_null().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(bare)
+    paths: list[bytes | None] = [None] * len(rows)
+    if len(rows) and array.type.get_field_index("path") >= 0:
+        named = stored(array.field("path")).take(library().array(rows))
+        named = _decoded(named) if types.is_dictionary(named.type) else named
+        if _is_text(named.type):
+            paths = named.cast(library().large_binary()).to_pylist()  # nothing makes them UTF-8
+    for row, path in zip(rows.tolist(), paths, strict=True):
+        yield row, None if path is None else path.decode("utf-8", "surrogateescape")
 
 
 def kept_rows(array: Any, keep: np.ndarray) -> Any:

@@ -40,8 +40,9 @@ WORTH = 4e-4  # seconds a picture from which on threads are faster: they share w
 def pictures(samples: Any) -> Any:
     """A collection of pictures: a list of items for `decode`, or an array of shape (n, H, W) or (n, H, W, C).
 
-    An array of PyTorch has its channels first. One of any other library may have, which is taken to be so where axis 1
-    has 1, 3 or 4 entries and the last axis has not. Arrays on a device stay there.
+    An array of three axes is n grey pictures, however many, so that a batch of one or three is read as one of five. An
+    array of PyTorch has its channels first. One of any other library may have, which is taken to be so where axis 1 has
+    1, 3 or 4 entries and the last axis has not. Arrays on a device stay there.
 
     Examples
     --------
@@ -79,12 +80,6 @@ def _channels_last(batch: Any, torch: bool) -> Any:
         raise InputError(
             f"{seen}, a single grey picture or rows of vectors; expected pictures of shape (n, H, W) or (n, H, W, 3). "
             "For vectors use kernel='cosine'."
-        )
-    if len(shape) == 3 and (shape[0] in CHANNELS if torch else shape[2] in (3, 4)):
-        expected, grey = ("(n, C, H, W)", "[:, None]") if torch else ("(n, H, W, C)", "[..., None]")
-        raise InputError(
-            f"{seen}, which may be a single picture; expected (n, H, W) or {expected}. Pass samples[None] for one "
-            f"picture, samples{grey} for {shape[0]} grey ones."
         )
     first, last = len(shape) == 4 and shape[1] in CHANNELS, len(shape) == 4 and shape[3] in CHANNELS
     if len(shape) not in (3, 4) or (len(shape) == 4 and not (first if torch else first or last)):

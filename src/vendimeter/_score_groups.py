@@ -87,11 +87,17 @@ def score_groups(
     orders, several = parse_orders(q)
     request = Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
     if isinstance(samples, Collection):
-        samples = samples.labelled(by)
-        if weights is None and counts is None:
-            weights = samples.probabilities()
-        with samples.placed():
-            found = _score_groups(samples.samples, kernel, samples.labels, weights, counts, request)
+        collection, labels = samples, samples.labels_by(by)
+        collection.refuse_default(kernel)
+        if collection.is_group:
+            found = _score_groups(collection.groups(by), kernel, None, weights, counts, request)
+        else:
+            own = weights is not None or counts is not None
+            mass = weights if own else collection.probabilities()
+            with collection.placed():
+                found = _score_groups(collection.samples, kernel, labels, mass, counts, request)
+        if collection.skipped.count:
+            found.notes["left_out"] = collection.skipped.count
         return found.result(several)
     samples = _frames.known(samples)
     with wide_mode(precision, samples):

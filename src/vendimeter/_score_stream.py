@@ -16,6 +16,7 @@ from vendimeter._devices import DEVICE_BYTES, is_foreign, local
 from vendimeter._messages import brief, shape_of
 from vendimeter.accumulate import Accumulator
 from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.base import Broken
 from vendimeter.io.collection import Collection
 from vendimeter.io.reading import read_batches
 
@@ -63,23 +64,42 @@ def score_stream(
     >>> round(vm.score_stream(rng.standard_normal((500, 8)) for _ in range(20)), 2)
     8.0
     """
+    if reading.get("label") is not None:
+        raise InputError(
+            "label= was given, and a stream gives one score of all; expected none. For a score a label give the "
+            "batches of vendimeter.read_batches to a GroupAccumulator."
+        )
     total = Accumulator(kernel, precision=precision, rng=rng)
+    left_out: dict[int, Broken] = {}  # of each source of its own
     for place, batch in pieces(source, reading):
         with in_place(place, batch):
             total.update(batch)
+        if isinstance(batch, Collection):
+            left_out[id(batch.skipped)] = batch.skipped
     if not total.updates:
         raise EmptyError(
             "the source gave no batch, and the diversity of nothing is undefined; expected at least one. An iterator "
             "can be read only once: make a new one."
         )
-    return total.score(q)
+    count = sum(broken.count for broken in left_out.values())
+    return total.score(q).noted(left_out=count) if count else total.score(q)
 
 
 def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Batches of a file, an array, a list of them, or of anything that gives batches, each with its place."""
     source = local(source)
-    if isinstance(source, str | os.PathLike):
+    several = isinstance(source, list | tuple) and len(source) > 0
+    paths = several and all(isinstance(one, str | os.PathLike) for one in source)
+    if isinstance(source, str | os.PathLike) or paths:
         yield from _file(source, reading, alone=True)
+        return
+    if reading and (isinstance(source, Collection) or not _gives_batches(source) or _is_array(source)):
+        raise InputError(
+            f"{', '.join(f'{name}=' for name in reading)} says how files are read, and the source is no file; expected "
+            "a path, or leave it away."
+        )
+    if isinstance(source, Collection):
+        yield "", source
     elif _is_array(source):
         yield from _array(source, "")
     elif isinstance(source, list | tuple):
@@ -89,6 +109,8 @@ def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
                 yield from _array(shard, f"shard {i}")
             elif isinstance(shard, str | os.PathLike):
                 yield from _file(shard, reading)
+            elif isinstance(shard, Collection):
+                yield f"shard {i}", shard
             elif isinstance(shard, list | tuple) and not (shard and isinstance(shard[0], Number)):
                 yield f"batch {i}", _samples(shard, i, False)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Callable, Hashable, Sequence
@@ -17,7 +18,18 @@ from vendimeter._messages import brief, printable, shape_of, unknown
 from vendimeter._optional import require
 from vendimeter.errors import InputError
 
-__all__ = ["SACREBLEU", "Tokenizer", "as_text", "check", "shown", "split", "texts_of", "tokens_of", "words"]
+__all__ = [
+    "SACREBLEU",
+    "Tokenizer",
+    "as_text",
+    "check",
+    "identity",
+    "shown",
+    "split",
+    "texts_of",
+    "tokens_of",
+    "words",
+]
 
 Tokenizer = str | Callable[[str], Sequence[Hashable]] | None
 Batch = Callable[[list[str]], list[Sequence[Hashable]]]
@@ -125,6 +137,13 @@ def shown(tokenizer: Tokenizer) -> str:
     return getattr(tokenizer, "__qualname__", "function")
 
 
+def identity(tokenizer: Tokenizer) -> str | None:
+    """A digest of the file of a Hugging Face tokenizer, which its name or folder may not stay with; else None."""
+    if not isinstance(tokenizer, str) or tokenizer in _NAMES:
+        return None
+    return _from_file(tokenizer)[1]
+
+
 def split(texts: Sequence[Any], tokenizer: Tokenizer, *, lowercase: bool) -> list[Sequence[Hashable]]:
     """The tokens of each text; texts that came as tokens are taken as they are.
 
@@ -210,8 +229,14 @@ def _named(name: str) -> Batch:
         return lambda texts: list(map(one, texts))
     if name in _NAMES:
         return _sacrebleu(name.partition(":")[2])
+    return functools.partial(_encode, _from_file(name)[0])
+
+
+def _from_file(name: str) -> tuple[Any, str]:
+    """The tokenizer of Hugging Face with this name or folder, and a digest of its file."""
     file = _file_of(name)
-    return functools.partial(_encode, _loaded(file, os.stat(file).st_mtime_ns))
+    status = os.stat(file)
+    return _loaded(file, (status.st_size, status.st_mtime_ns, status.st_ino))
 
 
 @functools.cache
@@ -224,17 +249,35 @@ def _sacrebleu(name: str) -> Batch:
 def _encode(tokenizer: Any, texts: list[str]) -> list[Sequence[Hashable]]:
     lists: list[Sequence[Hashable]] = []
     for start in range(0, len(texts), AT_ONCE):
-        found = tokenizer.encode_batch(texts[start : start + AT_ONCE], add_special_tokens=False)
+        try:
+            found = tokenizer.encode_batch(texts[start : start + AT_ONCE], add_special_tokens=False)
+        except TypeError:
+            _refuse_halves(texts)
+            raise
         lists.extend(part.ids for part in found)
     return lists
 
 
+def _refuse_halves(texts: list[str]) -> None:
+    """An error that names the first text that is no valid Unicode, which the library takes for no text at all."""
+    for i, text in enumerate(texts):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"item {i} holds half of a character (a lone surrogate, {text[error.start]!a} at position "
+                f"{error.start}); expected valid Unicode: text.encode('utf-8', 'replace').decode()."
+            ) from None
+
+
 @functools.lru_cache(maxsize=8)
-def _loaded(file: str, changed: int) -> Any:
-    """The tokenizer of a file, loaded once as long as the file stays as it is."""
+def _loaded(file: str, state: tuple[int, int, int]) -> tuple[Any, str]:
+    """The tokenizer of a file and its digest, loaded once as long as the file stays as it is."""
     library = require("tokenizers", extra="text", purpose="a Hugging Face tokenizer")
     try:
-        tokenizer = library.Tokenizer.from_file(file)
+        with open(file, "rb") as opened:
+            content = opened.read()
+        tokenizer = library.Tokenizer.from_buffer(content)
     except Exception as error:  # the library raises nothing narrower
         raise InputError(
             f"{brief(file)} is not a tokenizer that the library tokenizers can read ({printable(error, 120)}); "
@@ -242,7 +285,7 @@ def _loaded(file: str, changed: int) -> Any:
         ) from None
     tokenizer.no_truncation()  # what was saved for a model cuts long texts …
     tokenizer.no_padding()  # … and fills short ones
-    return tokenizer
+    return tokenizer, hashlib.sha256(content).hexdigest()
 
 
 def _file_of(name: str) -> str:

@@ -25,6 +25,7 @@ from vendimeter._weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.kernels._identity import difference, identity
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.results import Profile
 from vendimeter.similarity import Features
@@ -114,6 +115,9 @@ class Accumulator:
         self._like: Any = None  # an array on the device of what is held; None for the host
         self._sum: GramSum | None = None
         self._found: Solution | None = None  # until something is added
+        self._identity: dict[str, Any] | None = (
+            None  # of the files behind the kernel, as far as they are known
+        )
 
     # ------------------------------------------------------------------------------------------------------- growing
 
@@ -130,6 +134,12 @@ class Accumulator:
             weight 1.
         counts : array of shape (n,), optional
             How often each item occurs.
+
+        Raises
+        ------
+        MismatchError
+            Where the features have another width than those before, or the files of the kernel's model or tokenizer
+            are others than those that the items before were encoded with.
         """
         if isinstance(samples, Collection):
             own = samples.weights if weights is None and counts is None else weights
@@ -151,7 +161,20 @@ class Accumulator:
             if size == 0:
                 self.updates += 1
             else:
+                behind = self.known_files()
                 self.add_features(self.kernel.batch_features(samples, rng=self.rng), mass)
+                self._identity = behind
+
+    def known_files(self) -> dict[str, Any] | None:
+        """The identity of the files behind the kernel now; an error where the items before were of others."""
+        now = identity(self.kernel)
+        changed = difference(self._identity, now)
+        if changed is not None:
+            raise MismatchError(
+                f"the files behind {self.kernel!r} are not those that the items before were encoded with ({changed}); "
+                "expected the same. Put the files back, or begin a new accumulator."
+            )
+        return self._identity if now is None else now
 
     def add_features(self, features: Features, mass: Mass | None = None) -> None:
         """Add a batch whose features have been made already; for those who build on this class."""
@@ -259,7 +282,8 @@ class Accumulator:
         MismatchError
             Where one has another kernel, width or precision (or rng, with "float32"), or is no accumulator. Kernels
             are compared down to the code and the state of the functions in them; where one of the two has seen no
-            item, by their description only, since an encoder may set up its state on first use.
+            item, by their description only, since an encoder may set up its state on first use. The files of models
+            and tokenizers must have been the same, whatever their names.
         InputError
             Where the items or weights of all would be beyond the range of numbers.
         """
@@ -286,12 +310,13 @@ class Accumulator:
             elif other._sum is not None and self._sum is not None:
                 self._sum.merge(other._sum)
         self.width = other.width if self.width is None else self.width
+        self._identity = other._identity if self._identity is None else self._identity
         self.n += other.n
         self.updates += other.updates
 
     def _check_mates(self, others: Sequence[Any], seen: Sequence[int]) -> None:
         """Refuse what does not belong together, before any of it is added; with the items of itself and the others."""
-        width = self.width
+        width, behind = self.width, self._identity
         used = self.kernel if seen[0] else None
         for other, count in zip(others, seen[1:], strict=True):
             self._check_mate(other)
@@ -301,6 +326,13 @@ class Accumulator:
             if not same(mine, other.kernel) and (both or fingerprint(mine) != fingerprint(other.kernel)):
                 raise _apart(mine, other.kernel)
             used = other.kernel if count and used is None else used
+            apart = difference(behind, other._identity)
+            if apart is not None:
+                raise MismatchError(
+                    f"both accumulators have the kernel {other.kernel!r}, but the files behind it were not the same "
+                    f"({apart}); expected one model and one tokenizer. Encode all items with the same files."
+                )
+            behind = other._identity if behind is None else behind
             if None not in (width, other.width) and width != other.width:
                 raise MismatchError(
                     f"the accumulators have features of {width} and {other.width} columns; expected the same."
@@ -434,6 +466,7 @@ class Accumulator:
         header = {
             "kernel": describe(self.kernel),
             "fingerprint": fingerprint(self.kernel),
+            "identity": self._identity,
             "precision": self.precision,
             "rng": self.rng,
             "n": self.n,
@@ -489,7 +522,8 @@ class Accumulator:
             Where the file cannot be read, is cut short or damaged, has another version, or holds the state of
             something else, such as a `GroupAccumulator`.
         MismatchError
-            Where it was written with another kernel than the given one.
+            Where it was written with another kernel than the given one. (Whether the files of its model or tokenizer
+            are the same is found out by `update`: to score what was saved, they are not needed.)
         InputError
             Where the kernel cannot be made from the file and none is given.
         """
@@ -506,6 +540,9 @@ class Accumulator:
                 f"{shown(describe(given))}; expected the same. Pass the kernel that was used, with kernel=…"
             )
         found = cls(given, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng"))
+        found._identity = archive.header.get("identity")  # older files have none: then the next batch says it
+        if not isinstance(found._identity, dict | None):
+            raise archive.damaged(f"identity is {brief(found._identity)}")
         found.n, found.updates = archive.whole("n"), archive.whole("updates")
         held = archive.choice("held", HELD)
         width = archive.whole("width")

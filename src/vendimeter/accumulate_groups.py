@@ -165,7 +165,9 @@ class GroupAccumulator:
         """A copy of the accumulator of one label."""
         if label not in self._order:
             raise unknown("label", label, self._order)
-        return self._peek(label).copy()
+        found = self._peek(label).copy()
+        found._identity = self._empty._identity  # which is known of all labels at once
+        return found
 
     def __repr__(self) -> str:
         more = f", {self.spilled} in files" if self.spilled else ""
@@ -187,10 +189,15 @@ class GroupAccumulator:
             As for `Accumulator.update`.
         """
         if isinstance(samples, Collection):
-            samples = samples.labelled(by)
             own = samples.weights if weights is None and counts is None else weights
+            if samples.is_group:
+                groups = samples.groups(by)
+                texts = [text for group in groups.values() for text in group]
+                by = [label for label, group in groups.items() for _ in group]
+                self.update(texts, by=by, weights=weights, counts=counts)
+                return
             with samples.placed():
-                self.update(samples.samples, by=samples.labels, weights=own, counts=counts)
+                self.update(samples.samples, by=samples.labels_by(by), weights=own, counts=counts)
             return
         samples = _frames.known(samples)
         if by is None:
@@ -207,6 +214,7 @@ class GroupAccumulator:
                 _check_sizes(by, mass, 0)
                 self.updates += 1
                 return
+            behind = self._empty.known_files()
             features = self.kernel.batch_features(samples, rng=self._empty.rng)
             self._empty._check_width(features.width)
             groups, places = _check_sizes(by, mass, features.n)
@@ -221,7 +229,7 @@ class GroupAccumulator:
                 own = [np.searchsorted(used, part) for part in own]
                 batch = Features(rows, rounding=features.rounding)
             self._check_room(groups, own, features.width, None if batch is None else batch.data)
-            self._empty.width, self._total = features.width, total
+            self._empty.width, self._empty._identity, self._total = features.width, behind, total
             try:
                 for label, part in zip(groups, own, strict=True):
                     taken = None if batch is None or not len(part) else batch.take(part)
@@ -378,6 +386,8 @@ class GroupAccumulator:
         self._check_merge(labels, others)
         updates = sum(other.updates for other in others)
         self._empty.width = next((one._empty.width for one in (self, *others) if one._empty.width), None)
+        known = (one._empty._identity for one in (self, *others))
+        self._empty._identity = next((identity for identity in known if identity is not None), None)
         # In the state in which it has been used, which the next one is compared with.
         self._empty.kernel = next((one.kernel for one in (self, *others) if one._total[0]), self.kernel)
         self._total = total
@@ -485,7 +495,7 @@ class GroupAccumulator:
                 )
             headers.append({"label": _plain(label), **self._peek(label)._header()})
         for header in headers:
-            for name in ("kernel", "fingerprint", "precision", "rng"):
+            for name in ("kernel", "fingerprint", "identity", "precision", "rng"):
                 header.pop(name)
         whole = self._empty._header() | {"updates": self.updates, "labels": headers, "memory": self.memory}
         _saved.write(path, "group accumulator", whole, self._arrays())
@@ -527,6 +537,7 @@ class GroupAccumulator:
                 spill=spill,
             )
             found.updates, found._empty.width = archive.whole("updates"), archive.whole("width") or None
+            found._empty._identity = empty._identity
             headers = archive.header.get("labels")
             if not isinstance(headers, list) or not all(isinstance(header, dict) for header in headers):
                 raise archive.damaged("it has no labels")

@@ -212,6 +212,7 @@ class GroupScores:
     def _long(self) -> dict[str, list[Any]]:
         columns = self._columns
         k = len(self._orders)
+        projected = not np.isnan(columns.removed).all()
         return {
             "group": [label for label in self.labels for _ in range(k)],
             "n": np.repeat(self.sizes, k).tolist(),
@@ -220,18 +221,21 @@ class GroupScores:
             "low": columns.low.ravel().tolist(),
             "high": columns.high.ravel().tolist(),
             "level": [level for level in columns.level for _ in range(k)],
+            **({"removed_mass": np.repeat(columns.removed, k).tolist()} if projected else {}),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, one entry a group and order, ready for JSON (a missing number is None)."""
         columns = self._long()
-        for name in ("score", "low", "high"):
+        for name in {"score", "low", "high", "removed_mass"} & columns.keys():
             columns[name] = [none_if_nan(value) for value in columns[name]]
         columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
         columns["group"] = [_plain(label) for label in columns["group"]]
         names = list(columns)
+        left_out = self._columns.notes.get("left_out")
         return {
             "kernel": self._kernel,
+            **({"left_out": left_out} if left_out else {}),
             "groups": [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)],
         }
 
@@ -243,7 +247,7 @@ class GroupScores:
         columns = self._long()
         rows = [
             (label, n, order_name(q), number(value), f"{low:.9g} … {high:.9g}")
-            for label, n, q, value, low, high, _ in zip(*columns.values(), strict=True)
+            for label, n, q, value, low, high, *_ in zip(*columns.values(), strict=True)
         ]
         more = [(f"… {len(rows) - 50} more", "", "", "", "")] if len(rows) > 50 else []
         return html_table(rows[:50] + more, ("group", "n", "q", "score", "bounds"))

@@ -175,6 +175,12 @@ class Score(float):
         nan = math.nan
         return cls(nan, bounds=(nan, nan), level="none", q=q, n=0, method="empty")
 
+    def noted(self, **notes: Any) -> Score:
+        """The same score with more in its diagnostics."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        fields["diagnostics"] = {**self.diagnostics, **notes}
+        return type(self)(float(self), **fields)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Score cannot be changed (tried to set {name!r})")
 
@@ -212,6 +218,11 @@ class Score(float):
         removed = as_number(self.diagnostics.get("removed_mass"))
         if removed > 0:
             parts.append(f"negative eigenvalues of mass {removed:.2g} were left out")
+        left_out = as_number(self.diagnostics.get("left_out"))
+        if left_out > 0:
+            parts.append(
+                f"{left_out:,.0f} broken {'record was' if left_out == 1 else 'records were'} left out"
+            )
         for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
             seconds = as_number(self.diagnostics.get(name))
             if 0 <= seconds < math.inf:
@@ -329,6 +340,10 @@ class Profile(Mapping[float, Score]):
 
     def __len__(self) -> int:
         return len(self._scores)
+
+    def noted(self, **notes: Any) -> Profile:
+        """The same scores with more in their diagnostics."""
+        return Profile([score.noted(**notes) for score in self._scores.values()])
 
     @property
     def q(self) -> np.ndarray:

@@ -10,12 +10,16 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from vendimeter.encoders import cache, cache_folder
+from vendimeter.encoders import Encoder, cache, cache_folder
+from vendimeter.encoders.base import Encode
 from vendimeter.encoders.cache import StoredVectors
 from vendimeter.errors import CacheError, CacheWarning, InputError
 
@@ -167,6 +171,21 @@ def shorten(path: Path) -> None:
     connection.close()
 
 
+def widen(value: str) -> Callable[[Path], None]:
+    def harm(path: Path) -> None:
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"UPDATE about SET value = {value} WHERE name = 'width'")
+        connection.close()
+
+    return harm
+
+
+def say_in_words(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE vectors SET vector = '0123456789abcdef'")
+    connection.close()
+
+
 def rename(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE about SET value = '{\"model\":\"another\"}' WHERE name = 'identity'")
@@ -187,6 +206,10 @@ def strange(path: Path) -> None:
         (scribble, "damaged"),
         (flip, "a vector is not what was written"),
         (shorten, "a vector is not what was written"),
+        (say_in_words, "a vector is not what was written"),
+        (widen("'four'"), "the width of its vectors is 'four'"),
+        (widen("4.5"), "the width of its vectors is 4.5"),
+        (widen("-4"), "the width of its vectors is -4"),
         (rename, "another model"),
         (strange, "is not a cache of this version"),
     ],
@@ -202,6 +225,14 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, harm, word):
     path.unlink()  # as it says; then all is well
     fill(tmp_path, np.full((1, 4), 7, dtype=np.float32))
     assert list(read(tmp_path, [key(0)])) == [0]
+
+
+def test_no_memory_is_taken_for_a_width_that_no_vector_has(tmp_path):
+    encoder = Lengths(cache=tmp_path)
+    encoder(["a", "bc"])
+    widen("1000000000000000")(next(tmp_path.iterdir()))
+    with pytest.raises(CacheError, match="a vector is not what was written"):
+        encoder(["a", "bc"])
 
 
 def test_vectors_of_two_widths_do_not_mix(tmp_path):
@@ -237,6 +268,26 @@ def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
     message = the_only(caught)
     assert "cannot be opened" in message
     assert "encoding goes on without" in message
+
+
+@dataclass(frozen=True, repr=False)
+class Lengths(Encoder):
+    name: ClassVar[str] = "lengths"
+
+    def load(self) -> Encode:
+        return lambda texts: np.array([[len(text), 1.0] for text in texts])
+
+    def identity(self) -> dict[str, Any]:
+        return {"encoder": self.name}
+
+
+def test_a_warning_names_the_line_that_encodes(tmp_path):
+    (tmp_path / "file").write_text("")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Lengths(cache=tmp_path / "file" / "folder")(["a", "bc"])
+    assert "cannot be opened" in the_only(caught)
+    assert caught[0].filename == __file__
 
 
 def test_a_full_disk_is_one_warning_and_nothing_is_half_written(tmp_path, monkeypatch):

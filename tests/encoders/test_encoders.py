@@ -14,7 +14,7 @@ import pytest
 import vendimeter as vm
 from vendimeter import _progress, encoders
 from vendimeter.encoders import Encoder, base
-from vendimeter.errors import EmptyError, InputError, TooLargeError, UnknownNameError
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, UnknownNameError
 from vendimeter.kernels import Embed
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 
@@ -367,6 +367,127 @@ def test_a_saved_sum_knows_its_encoder(tmp_path, monkeypatch):
     other.update(["abba"])
     with pytest.raises(InputError, match="another/model"):
         loaded.merge(other)
+
+
+@pytest.mark.parametrize("option", [{"cache": "/somewhere"}, {"device": "cuda"}, {"batch_size": 7}])
+def test_a_file_does_not_say_where_vectors_are_kept_or_computed(option):
+    described = describe(Embed(encoders.Transformer("m")))
+    assert rebuild(described) == Embed(encoders.Transformer("m"))
+    described["parameters"]["encoder"]["parameters"] |= option
+    with pytest.raises(InputError, match="does not describe a kernel"):
+        rebuild(described)
+
+
+def test_a_file_says_of_a_kernel_no_more_than_its_fields():
+    described = describe(Embed(encoders.Transformer("m")))
+    described["parameters"]["name"] = "another"
+    with pytest.raises(InputError, match="does not describe a kernel"):
+        rebuild(described)
+
+
+@dataclass(frozen=True, repr=False)
+class Changing(Letters):
+    """An encoder whose model changes behind its back."""
+
+    weights: ClassVar[list[Any]] = ["first"]
+
+    def identity(self) -> dict[str, Any]:
+        return {"encoder": self.name, "files": self.weights[0], "size": (np.int64(3), 2)}
+
+
+SPELT = [text or "ace" for text in TEXTS]  # none without letters, whose vector would be zero
+
+
+def changing_sum(weights: str, texts: list[str], monkeypatch) -> vm.Accumulator:
+    monkeypatch.setattr(Changing, "weights", [weights])
+    total = vm.Accumulator(vm.kernels.On("text", Embed(Changing(cache=False))))
+    total.update({"text": texts})
+    return total
+
+
+def test_sums_of_two_models_of_one_name_do_not_mix(tmp_path, monkeypatch):
+    first = changing_sum("first", SPELT[:3], monkeypatch)
+    first.save(tmp_path / "sum")
+    score = float(first.score())
+    second = changing_sum("second", SPELT[3:], monkeypatch)
+    with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+        first.merge(second)
+    with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+        vm.Accumulator(first.kernel).merge(first, second)  # checked before any is added
+    with pytest.raises(MismatchError, match="not those that the items before were encoded with"):
+        first.update({"text": SPELT[3:]})
+    loaded = vm.Accumulator.load(tmp_path / "sum", kernel=first.kernel)
+    assert float(loaded.score()) == score  # which needs no model
+    with pytest.raises(
+        MismatchError, match=r"On\('text', .*files 'first' and 'second'.*begin a new accumulator"
+    ):
+        loaded.update({"text": SPELT[3:]})
+    assert (loaded.n, loaded.updates, float(loaded.score())) == (3, 1, score)
+    loaded.update({"text": []})  # nothing is encoded
+    monkeypatch.setattr(Changing, "weights", ["first"])
+    loaded.update({"text": SPELT[3:]})
+    whole = vm.score({"text": SPELT}, first.kernel)
+    assert float(loaded.score()) == pytest.approx(float(whole), abs=1e-6)
+    fresh = vm.Accumulator(first.kernel).merge(first)
+    monkeypatch.setattr(Changing, "weights", ["second"])
+    with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+        fresh.update({"text": SPELT})
+
+
+def test_groups_of_two_models_of_one_name_do_not_mix(tmp_path, monkeypatch):
+    monkeypatch.setattr(Changing, "weights", ["first"])
+    kernel = Embed(Changing(cache=False))
+    first = vm.GroupAccumulator(kernel)
+    first.update(SPELT, by=["x", "y"] * 3 + ["x"])
+    first.save(tmp_path / "groups")
+    monkeypatch.setattr(Changing, "weights", ["second"])
+    second = vm.GroupAccumulator(kernel)
+    second.update(SPELT, by=["y", "z"] * 3 + ["z"])
+    loaded = vm.GroupAccumulator.load(tmp_path / "groups", kernel=kernel)
+    for total in (first, loaded, first.copy(), vm.GroupAccumulator(kernel).merge(loaded)):
+        with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+            total.update(SPELT, by=["x"] * 7)
+        with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+            total.merge(second)
+        with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+            total["y"].merge(second["y"])
+        assert total["x"].n == 4
+    second.update(SPELT, by=["y"] * 7)
+
+
+def test_a_file_without_the_identity_of_its_model_is_read_and_gets_one(tmp_path, monkeypatch):
+    first = changing_sum("first", SPELT[:3], monkeypatch)
+    first._identity = None  # as files had it before it was recorded
+    header = first._header()
+    del header["identity"]
+    monkeypatch.setattr(first, "_header", lambda: header, raising=False)
+    first.save(tmp_path / "old")
+    loaded = vm.Accumulator.load(tmp_path / "old", kernel=first.kernel)
+    loaded.update({"text": SPELT[3:]})
+    monkeypatch.setattr(Changing, "weights", ["second"])
+    with pytest.raises(MismatchError, match="files 'first' and 'second'"):
+        loaded.update({"text": SPELT[3:]})
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}, {("a", 1): 2}])
+def test_an_identity_that_no_file_can_hold_is_said(value, monkeypatch):
+    monkeypatch.setattr(Changing, "weights", [value])
+    with pytest.raises(InputError, match=r"identity of the encoder .* cannot be written as JSON"):
+        Changing(cache=False)(["a"])
+
+
+def test_a_number_of_numpy_in_an_identity_is_a_number(monkeypatch):
+    monkeypatch.setattr(Changing, "weights", [np.int64(3)])
+    one = base.canonical(Changing().identity())
+    monkeypatch.setattr(Changing, "weights", [3])
+    assert base.canonical(Changing().identity()) == one
+
+
+def test_a_method_of_a_built_in_type_is_shown_by_its_name():
+    described = describe(vm.kernels.NGram(1, 2, tokenizer=str.split, hashed=64))
+    assert "tokenizer=str.split" in shown(described)
+    with pytest.raises(InputError, match=r"your own function \(str\.split\)"):
+        rebuild(described)
 
 
 def test_an_encoder_of_the_users_own_cannot_be_made_from_a_file():

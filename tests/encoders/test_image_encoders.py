@@ -119,6 +119,46 @@ def test_equal_pictures_are_encoded_once_and_kept_under_a_name(tmp_path: Path) -
     assert calls == [2, 1, 1, 1, 1]
 
 
+def test_a_number_is_a_name_too(tmp_path: Path) -> None:
+    calls = []
+
+    def function(batch: Any) -> Any:
+        calls.append(len(batch))
+        return batch.mean((2, 3))
+
+    options: dict[str, Any] = {"resize": 4, "arrays": "numpy", "cache": tmp_path}
+    first = Pictures(function, version=np.int64(3), **options)(PHOTOS[:2])
+    np.testing.assert_array_equal(Pictures(function, version=3, **options)(PHOTOS[:2]), first)
+    assert calls == [2]
+    Pictures(function, version="3", **options)(PHOTOS[:2])
+    assert calls == [2, 2]
+
+
+def test_sums_of_a_function_without_a_name_travel_between_processes(tmp_path: Path) -> None:
+    """What such a function is known by here, its place in memory, must not be in the file."""
+    code = """
+    import os
+    import numpy as np
+    import vendimeter as vm
+    from vendimeter.encoders import Pictures
+    from vendimeter.kernels import Embed
+
+    def colours(batch):
+        return batch.mean((2, 3)) + 0.1
+
+    pictures = np.random.default_rng(0).integers(0, 255, (4, 6, 6, 3), dtype=np.uint8)
+    kernel = Embed(Pictures(colours, resize=None, arrays="numpy"))
+    path = PATH
+    total = vm.Accumulator.load(path, kernel=kernel) if os.path.exists(path) else vm.Accumulator(kernel)
+    total.update(pictures[2:] if total.n else pictures[:2])
+    total.save(path)
+    print(total.n, total.n == 2 or abs(total.score() - vm.score(pictures, kernel)) < 1e-9)
+    """
+    code = code.replace("PATH", repr(str(tmp_path / "sum")))
+    assert run(code).split() == ["2", "True"]
+    assert run(code).split() == ["4", "True"]
+
+
 def test_functions_without_a_name_are_not_taken_for_one_another() -> None:
     for level in range(8):  # more than stay loaded
         found = Pictures(lambda batch, level=level: batch.flatten(1)[:, :2] * 0 + level, resize=2)(PHOTOS[:2])
@@ -137,6 +177,10 @@ def test_functions_without_a_name_are_not_taken_for_one_another() -> None:
         ({"fit": "crop", "resize": None}, "expected a size to crop to"),
         ({"arrays": "jax"}, "no kind of arrays 'jax'"),
         ({"cache": "folder"}, "without a version"),
+        ({"version": object()}, "expected a name for the function, as a text or a whole number"),
+        ({"version": ""}, "version=''; expected a name"),
+        ({"version": True}, "version=True; expected a name"),
+        ({"version": 1.5}, "version=1.5; expected a name"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"function": 3}, "expected a function"),
         ({"function": torch.nn.BatchNorm2d(3)}, "call model.eval() first"),
@@ -392,6 +436,7 @@ def test_a_library_that_is_missing_has_an_install_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     torch.save({}, tmp_path / "w.pth")
+    (tmp_path / "config.json").write_text("{}")
     given = {"weights": tmp_path / "w.pth", "cache": False}
     for module, extra, encoder in [
         ("torchvision.models", "vision", Inception(**given)),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,9 +21,9 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.encoders import Sentences, SimCSE, Transformer, base
+from vendimeter.encoders import Sentences, SimCSE, Transformer, _hub, base
 from vendimeter.encoders._hub import folder_digest, uninitialised
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, MismatchError
 from vendimeter.kernels import Embed
 
 torch = pytest.importorskip("torch")
@@ -343,6 +346,88 @@ def test_a_folder_has_no_revisions_and_must_hold_a_model(bert, tmp_path):
         Transformer(tmp_path, cache=False)(["a"])
     with pytest.raises(InputError, match=r"no modules\.json.*pooling='mean'"):
         Sentences(bert, cache=False)(["a"])
+
+
+def test_a_folder_holds_plain_files(bert, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(bert, folder)
+    (folder / "merges.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"merges\.txt', a link that leads nowhere, cannot be read"):
+        Transformer(folder, cache=False)(["a"])
+    (folder / "merges.txt").unlink()
+    (folder / "elsewhere.txt").write_text("here")
+    (folder / "merges.txt").symlink_to(folder / "elsewhere.txt")
+    assert Transformer(folder, cache=False)(["a"]).shape == (1, 16)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.json")  # one that reads it waits for ever
+        with pytest.raises(InputError, match=r"pipe\.json' is neither a file nor a folder"):
+            Transformer(folder, cache=False)(["a"])
+
+
+def test_a_folder_without_a_model_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "large.bin").write_bytes(b"")
+    monkeypatch.setattr(_hub, "_digest", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(InputError, match=r"cannot be loaded.*neither config\.json nor modules\.json"):
+        Transformer(tmp_path, cache=False)(["a"])
+
+
+def test_sums_know_the_weights_and_not_the_path(bert, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(bert, folder)
+    total = vm.Accumulator(Embed(Transformer(folder, cache=False)))
+    total.update(TEXTS[:4])
+    total.save(tmp_path / "sum")
+    score = float(total.score())
+    changed = make_model("bert")
+    with torch.no_grad():
+        changed.embeddings.word_embeddings.weight += 0.3
+    changed.save_pretrained(folder)
+    loaded = vm.Accumulator.load(tmp_path / "sum")
+    assert float(loaded.score()) == score
+    with pytest.raises(MismatchError, match=r"Transformer\(.*files '[0-9a-f]{12}…' and '[0-9a-f]{12}…'"):
+        loaded.update(TEXTS[4:])
+    other = vm.Accumulator(loaded.kernel)
+    other.update(TEXTS[4:])
+    with pytest.raises(MismatchError, match="the files behind it were not the same"):
+        loaded.merge(other)
+    make_model("bert").save_pretrained(folder)
+    loaded.update(TEXTS[4:])
+    assert float(loaded.score()) == pytest.approx(float(vm.score(TEXTS, total.kernel)), abs=1e-6)
+
+
+def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
+    """In two threads that silence libraries in turn, the one that ends last must not put back what the other did."""
+    loggers = [logging.getLogger(name) for name in _hub.LIBRARIES]
+
+    def state() -> tuple[Any, ...]:
+        spoken = [(tuple(logger.handlers), logger.propagate, logger.level) for logger in loggers]
+        bars = huggingface_hub.utils.are_progress_bars_disabled()
+        return (list(warnings.filters), warnings.showwarning, spoken, bars)
+
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    before, inside, failed = state(), threading.Event(), []
+
+    def first() -> None:
+        with _hub.loading() as said:
+            inside.set()
+            time.sleep(0.2)  # the other begins meanwhile, …
+            loggers[0].warning("of the first")
+        failed.extend([] if said == ["of the first"] else [said])
+
+    def second() -> None:
+        inside.wait(10)
+        with _hub.loading() as said, _hub.loading() as inner:
+            time.sleep(0.4)  # … and ends after it
+            loggers[0].warning("of the second")
+        failed.extend([] if (said, inner) == ([], ["of the second"]) else [said, inner])
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not failed
+    assert state() == before
 
 
 def test_what_the_library_says_of_random_weights_is_understood():

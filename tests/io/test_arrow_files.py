@@ -21,7 +21,7 @@ import pytest
 import vendimeter as vm
 from vendimeter import _arrow
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.io import arrow_files
+from vendimeter.io import _packed_batches, arrow_files
 from vendimeter.io.arrow_files import Arrow, HuggingFace, Parquet
 from vendimeter.io.base import Broken, Reader
 from vendimeter.io.sources import File
@@ -91,8 +91,7 @@ PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "lists of lists of texts": (pa.list_(pa.list_(pa.string())), [[["a"], ["b"]], [[]], [], [["c"]]]),
     "pictures": (
         pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
-        [{"bytes": b"1", "path": None}, {"bytes": None, "path": "a.png"}, {"bytes": b"", "path": ""}] * 1
-        + [{"bytes": b"2", "path": "b"}],
+        [{"bytes": b"1", "path": None}, {"bytes": b"", "path": "/etc/passwd"}, {"bytes": b"2", "path": "b"}],
     ),
 }
 
@@ -200,11 +199,8 @@ def test_only_the_columns_that_are_asked_for_are_decoded(tmp_path: Path, form: s
         data[spot : spot + 4] = b"\0\0\0\0"
     path.write_bytes(data)
     make = Parquet if form == "parquet" else Arrow
-    if (
-        form == "parquet"
-    ):  # the whole first batch of a packed Arrow file is unpacked to see whether it is packed
-        found = joined(make(File.of(path), Broken()), ["good"], 100)
-        np.testing.assert_array_equal(found["good"], np.arange(500))
+    found = joined(make(File.of(path), Broken()), ["good"], 100)
+    np.testing.assert_array_equal(found["good"], np.arange(500))
     with pytest.raises(InputError, match=r"damaged or was cut short"):
         list(make(File.of(path), Broken()).parts(["bad"], 100))
 
@@ -301,7 +297,23 @@ BROKEN: dict[str, tuple[Any, list[Any], dict[int, str]]] = {
     ),
     "a gap in a list of texts": (pa.list_(pa.string()), [["a"], ["b", None], ["c"]], {1: "gap"}),
     "a missing picture": (
-        pa.struct([("bytes", pa.binary())]), [{"bytes": b"1"}, None, {"bytes": None}], {1: "missing"},
+        pa.struct([("bytes", pa.binary())]), [{"bytes": b"1"}, None, {"bytes": None}],
+        {1: "missing", 2: "neither bytes nor a path"},
+    ),
+    "a path of a picture out of the folder": (
+        pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
+        [{"bytes": b"1", "path": None}, {"bytes": None, "path": "/etc/passwd"}, {"bytes": None, "path": "../a.png"},
+         {"bytes": b"2", "path": "x"}, {"bytes": None, "path": "none.png"}, {"bytes": None, "path": "a\0b"}],
+        {1: "leads out of its folder: '/etc/passwd'", 2: "out of its folder", 4: "there is no file", 5: "no file"},
+    ),
+    "a path that is called bytes": (
+        pa.struct([("bytes", pa.string()), ("path", pa.string())]),
+        [{"bytes": "/etc/passwd", "path": None}, {"bytes": "/etc/passwd", "path": "/etc/hosts"}],
+        {0: "neither bytes nor a path", 1: "/etc/hosts"},
+    ),
+    "a path that stands alone": (
+        pa.struct([("path", pa.dictionary(pa.int8(), pa.string()))]), [{"path": "/etc/passwd"}],
+        {0: "out of its folder"},
     ),
     "nothing but gaps": (pa.string(), [None, None], {0: "missing", 1: "missing"}),
 }  # fmt: skip
@@ -343,6 +355,104 @@ def test_texts_that_are_no_utf8_are_broken_records(tmp_path: Path) -> None:
         broken = Broken(skip=True)
         assert joined(type(reader)(reader.file, broken))["t"] == ["good", "fine"], name
         assert broken.count == 1
+
+
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def test_a_picture_beside_the_file_is_given_by_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    (folder / "in").mkdir(parents=True)
+    for path in (folder / "in" / "a.png", tmp_path / "secret.png"):
+        path.write_bytes(b"")
+    (folder / "link.png").symlink_to(folder / "in" / "a.png")
+    (folder / "out.png").symlink_to(tmp_path / "secret.png")
+    (folder / "circle.png").symlink_to(folder / "circle.png")
+    good = ["in/a.png", "in/../in/a.png", "link.png", str(folder / "in" / "a.png")]
+    bad = ["out.png", "circle.png", "../secret.png", "in", str(tmp_path / "secret.png")]
+    records = [{"bytes": b"x", "path": "secret"}, *({"bytes": None, "path": path} for path in good + bad)]
+    table = pa.table({"c": pa.array(records, PICTURE)})
+    expected = [records[0], *(folder / path for path in good)]
+    for name, writer in WRITERS.items():
+        reader = writer(table, folder / "data.x")
+        broken = Broken(skip=True)
+        assert joined(type(reader)(reader.file, broken), size=2)["c"] == expected, name
+        assert broken.count == len(bad), name
+    # Of a dataset on disk each data file has a folder of its own; what comes through a pipe has none.
+    splits = {"train": ["in/a.png", "../test/b.png"], "test": ["b.png"]}
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": list(splits)}))
+    for split, paths in splits.items():
+        (folder / split / "in").mkdir(parents=True)
+        (folder / split / "in" / "a.png").write_bytes(b"")
+        (folder / split / "b.png").write_bytes(b"")
+        held = pa.array([{"bytes": None, "path": path} for path in paths], PICTURE)
+        write_stream(pa.table({"c": held}), folder / split / "a.arrow")
+        (folder / split / "state.json").write_text(json.dumps(state_of("a.arrow")))
+    broken = Broken(skip=True)
+    found = joined(HuggingFace(File.of(folder), broken), ["c"])["c"]
+    assert found == [folder / "train" / "in" / "a.png", folder / "test" / "b.png"]
+    assert [place.split(" of ")[0] for place, _ in broken.records] == ["row 1"]
+    piped = io.BytesIO((folder / "test" / "a.arrow").read_bytes())
+    with pytest.raises(InputError, match=r"row 0 of standard input .* leads out of its folder"):
+        list(Arrow(File(None, ".arrow", piped), Broken()).parts(None, 10))
+
+
+def test_a_path_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    path = pa.array([b"\xff.png"]).view(pa.string())
+    column = pa.StructArray.from_arrays([pa.nulls(1, pa.binary()), path], names=["bytes", "path"])
+    with pytest.raises(InputError, match="there is no file"):
+        list(write_stream(pa.table({"c": column}), tmp_path / "a").parts(None, 10))
+
+
+class _Counting(str):
+    """A text that counts how often it is compared."""
+
+    count = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        type(self).count += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("form", [*WRITERS, "Hugging Face"])
+def test_work_grows_with_the_columns_and_not_with_their_square(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 300
+    names = [_Counting(f"column {i}") for i in range(n)]
+    table = pa.table({str(name): [1, 2] for name in names})
+    if form == "Hugging Face":
+        folder_of(tmp_path / "d", state_of("a.arrow"))
+        write_stream(table, tmp_path / "d" / "a.arrow")
+        reader: Reader = HuggingFace(File.of(tmp_path / "d"), Broken())
+    else:
+        reader = WRITERS[form](table, tmp_path / "data.x")
+    schemas = 0
+    made = pq.ParquetFile.schema_arrow.fget
+
+    def counted(self: Any) -> Any:
+        nonlocal schemas
+        schemas += 1
+        return made(self)
+
+    monkeypatch.setattr(pq.ParquetFile, "schema_arrow", property(counted))
+    _Counting.count = 0
+    assert [len(part.columns) for part in reader.parts(names, 10)] == [n]
+    assert _Counting.count < 20 * n
+    assert schemas < 10  # each is made of all columns
+
+
+def test_to_look_for_a_name_that_comes_twice_takes_a_glance_at_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = write_stream(pa.table({"a": [1]}), tmp_path / "a")
+    names = [_Counting(f"column {i}") for i in range(300)]
+    schema = type("Schema", (), {"names": names, "metadata": None})
+    monkeypatch.setattr(reader, "_head", lambda: schema)
+    _Counting.count = 0
+    assert reader.names() == [str(name) for name in names]
+    assert _Counting.count < 20 * len(names)
 
 
 # ------------------------------------------------------------------------------------------------------------ bad files
@@ -478,6 +588,224 @@ def test_a_small_file_that_stands_for_far_too_much_is_refused(
         InputError, match=r"KiB and says that row group 0 unpacks to 8 MiB, more than 400 times"
     ):
         list(Parquet(File.of(path), Broken()).parts(["bomb"], 1000))
+
+
+# ----------------------------------------------------------------------------------------------------- packed batches
+
+
+def packed(table: Any, form: str, compression: str = "zstd") -> bytes:
+    """The bytes of an Arrow file or stream of one record batch."""
+    sink = io.BytesIO()
+    make = ipc.new_file if form == "file" else ipc.new_stream
+    with make(sink, table.schema, options=ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def readers_of(data: bytes, form: str, folder: Path) -> dict[str, Callable[[], Reader]]:
+    """All ways in which the bytes of an Arrow file or stream come here."""
+    path = folder / "data.arrow"
+    path.write_bytes(data)
+    ways: dict[str, Callable[[], Reader]] = {"mapped": lambda: Arrow(File.of(path), Broken())}
+    if form == "stream":
+        (folder / "data.arrow.gz").write_bytes(gzip.compress(data))
+        (folder / "state.json").write_text(json.dumps(state_of("data.arrow")))
+        ways["gzipped"] = lambda: Arrow(File.of(folder / "data.arrow.gz"), Broken())
+        ways["piped"] = lambda: Arrow(File(None, ".arrow", io.BytesIO(data)), Broken())
+        ways["Hugging Face"] = lambda: HuggingFace(File.of(folder), Broken())
+    return ways
+
+
+def a_dictionary(n: int) -> Any:
+    """One short entry and one of n bytes: what is large is in the message of the dictionary."""
+    return pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array(["a", "b" * n]))
+
+
+BOMBS: dict[str, tuple[Any, str]] = {
+    "numbers": (np.zeros(1 << 20), "zstd"),
+    "numbers packed by lz4": (np.zeros(1 << 24), "lz4"),
+    "a dictionary": (a_dictionary(8 << 20), "zstd"),
+    "a text": (["x" * (8 << 20)], "zstd"),
+}
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+@pytest.mark.parametrize("case", BOMBS)
+def test_a_small_batch_that_stands_for_far_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, case: str
+) -> None:
+    column, compression = BOMBS[case]
+    table = pa.table({"good": np.zeros(len(column), np.int8), "bomb": column})
+    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 100)  # lz4 packs 255 times at most
+    for name, make in readers_of(packed(table, form, compression), form, tmp_path).items():
+        assert len(joined(make(), ["bomb"], 1 << 30)["bomb"]) == len(column), name  # 8 MiB are no danger
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", 1 << 20)
+    for name, make in readers_of(packed(table, form, compression), form, tmp_path).items():
+        with pytest.raises(InputError, match=r"record batch of .* unpacks to .* MiB, more than 100 times"):
+            list(make().parts(["bomb"], 100))
+        assert len(make().names()) == 2, name
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_what_batches_stand_for_is_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", 1 << 20)
+    sink = io.BytesIO()
+    table = pa.table({"a": np.zeros(1 << 16)})  # half a mebibyte each
+    options = ipc.IpcWriteOptions(compression="zstd")
+    with (ipc.new_file if form == "file" else ipc.new_stream)(sink, table.schema, options=options) as writer:
+        for _ in range(5):
+            writer.write_table(table)
+    for name, make in readers_of(sink.getvalue(), form, tmp_path).items():
+        parts = make().parts(None, 1 << 20)
+        assert [len(next(parts).columns["a"]) for _ in range(2)] == [1 << 16] * 2, name
+        with pytest.raises(InputError, match=r"unpacks to 1\.5 MiB, more than 400 times"):
+            next(parts)
+
+
+def test_a_table_of_contents_may_not_name_a_batch_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", 1 << 20)
+    sink = io.BytesIO()
+    table = pa.table({"a": np.arange(1 << 14)})
+    with ipc.new_file(sink, table.schema) as writer:
+        for _ in range(1000):
+            writer.write_table(table.slice(0, 1))
+        writer.write_table(table)
+    data = bytearray(sink.getvalue())
+    end = len(data) - 10
+    footer = end - int.from_bytes(data[end : end + 4], "little")
+    contents = _packed_batches._Table.root(bytes(data[footer:end])).records(3, _packed_batches.BLOCK)
+    assert len(contents) == 1001
+    at = data.index(contents.tobytes(), footer)
+    data[at : at + contents.nbytes] = np.repeat(contents[-1:], 1001).tobytes()
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(InputError, match=r"KiB and says that it unpacks to .* MiB, more than 400 times"):
+        list(Arrow(File.of(tmp_path / "a"), Broken()).parts(None, 1 << 20))
+
+
+TABLES: dict[str, Callable[[], Any]] = {
+    "numbers": lambda: pa.table({"a": np.arange(1000), "b": np.zeros(1000, np.float32)}),
+    "texts": lambda: pa.table({"t": [f"text {i}" for i in range(1000)], "l": [["a", "b"]] * 1000}),
+    "gaps": lambda: pa.table({"t": pa.array([None, "b"] * 500), "e": pa.array([""] * 1000)}),
+    "views": lambda: pa.table({"t": pa.array(["a text of more than twelve bytes"] * 1000, pa.string_view())}),
+}
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+@pytest.mark.parametrize("case", TABLES)
+def test_a_batch_stands_for_the_bytes_that_arrow_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, case: str
+) -> None:
+    data = packed(TABLES[case](), form)
+    (tmp_path / "a").write_bytes(data)
+    opened = ipc.open_file(data) if form == "file" else ipc.open_stream(data)
+    batch = next(iter(opened)) if form == "stream" else opened.get_batch(0)
+    size = sum(buffer.size for column in batch.columns for buffer in column.buffers() if buffer is not None)
+    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 0)
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", size)
+    names = batch.schema.names
+
+    def read() -> int:
+        return sum(
+            len(part.columns[names[0]])
+            for part in Arrow(File.of(tmp_path / "a"), Broken(True)).parts(names, 100)
+        )
+
+    assert read() == 1000 - 500 * (case == "gaps")
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", size - 1)
+    with pytest.raises(InputError, match="unpacks to"):
+        read()
+
+
+def test_buffers_that_are_stored_as_they_are_stand_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.random.default_rng(0).integers(0, 1 << 64, 1000, dtype=np.uint64)
+    data = bytearray(packed(pa.table({"a": rows}), "file"))
+    at = data.index(b"\x28\xb5\x2f\xfd")  # a frame of zstd, which is no shorter than what it holds
+    data[at - 8 : at] = b"\xff" * 8
+    data[at : at + rows.nbytes] = rows.tobytes()
+    (tmp_path / "a").write_bytes(data)
+    monkeypatch.setattr(_packed_batches, "FREE_BYTES", 0)
+    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 1)
+    np.testing.assert_array_equal(joined(Arrow(File.of(tmp_path / "a"), Broken()))["a"], rows)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_what_another_writer_writes_is_read(tmp_path: Path, compression: Any) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": list(range(1000)), "t": [f"text {i % 9}" for i in range(1000)]})
+    frame = frame.with_columns(c=polars.col("t").cast(polars.Categorical))
+    for write in (frame.write_ipc, frame.write_ipc_stream):
+        write(tmp_path / "a.arrow", compression=compression)
+        found = joined(Arrow(File.of(tmp_path / "a.arrow"), Broken()))
+        assert found["a"].tolist() == list(range(1000))
+        assert found["t"] == found["c"] == [f"text {i % 9}" for i in range(1000)]
+
+
+def test_a_claim_is_refused_before_memory_is_taken_for_it(tmp_path: Path) -> None:
+    rows = np.arange(1000)
+    claim = (8000).to_bytes(8, "little")
+    for form in ("file", "stream"):
+        data = packed(pa.table({"a": rows}), form)
+        assert data.count(claim) == 1
+        for name, make in readers_of(
+            data.replace(claim, (1 << 44).to_bytes(8, "little")), form, tmp_path
+        ).items():
+            with pytest.raises(InputError, match="unpacks to 16 TiB"):
+                list(make().parts(None, 10))
+            assert make().names() == ["a"], name
+        bad = data.replace(claim, (-2).to_bytes(8, "little", signed=True))
+        for make in readers_of(bad, form, tmp_path).values():
+            with pytest.raises(InputError, match=r"damaged .* negative length"):
+                list(make().parts(None, 10))
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_the_older_mark_of_packed_buffers_is_known(tmp_path: Path, form: str) -> None:
+    batch = pa.record_batch({"a": [1 << 44] + [0] * 99})  # the first number is taken as the length
+    options = ipc.IpcWriteOptions(metadata_version=ipc.MetadataVersion.V4)
+    sink = io.BytesIO()
+    with (ipc.new_file if form == "file" else ipc.new_stream)(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch, custom_metadata={"ARROW:experimental_compression": "zstd"})
+    data = sink.getvalue()
+    with pytest.raises((MemoryError, pa.ArrowException, OSError)):  # Arrow itself believes it
+        (ipc.open_file(data) if form == "file" else ipc.open_stream(data)).read_all()
+    for make in readers_of(data, form, tmp_path).values():
+        with pytest.raises(InputError, match="unpacks to 16 TiB"):
+            list(make().parts(None, 10))
+
+
+def test_damage_of_messages_is_our_error_and_no_other() -> None:
+    """Without Arrow behind it: what the parser itself makes of thousands of damaged files."""
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": np.arange(50), "t": ["x"] * 50, "d": a_dictionary(20).take(pa.array([0, 1] * 25))})
+    for form in ("file", "stream"):
+        whole = packed(table, form)
+        refused = 0
+        for trial in range(3000):
+            data = bytearray(whole)
+            for at in rng.integers(0, len(data) - 4, rng.integers(1, 4)):
+                odd = rng.integers(0, 256, 4, dtype=np.uint8).tobytes()
+                data[at : at + 4] = [odd, b"\xff" * 4, bytes(4), b"\xff\xff\xff\x7f"][trial % 4]
+            if trial % 5 == 0:
+                del data[int(rng.integers(0, len(data))) :]
+            view, limit = memoryview(data), _packed_batches.Limit(File(None, ""), len(data))
+            try:
+                if form == "file":
+                    blocks = _packed_batches.Blocks(view, limit)
+                    blocks.is_packed()
+                    blocks.check(0)
+                else:
+                    messages = _packed_batches.Mapped(view, limit)
+                    while len(messages.read(int(rng.integers(1, 100)))):
+                        pass
+            except InputError:
+                refused += 1
+        assert 300 < refused < 3000, form
 
 
 class _Evil:

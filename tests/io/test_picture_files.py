@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Broken
 from vendimeter.io.picture_files import PictureFolder
-from vendimeter.io.sources import File
+from vendimeter.io.sources import File, files_of
 
 image = pytest.importorskip("PIL.Image")
 
@@ -48,7 +50,7 @@ def test_pictures_in_order_with_labels_and_names(folder: Path) -> None:
     found, broken = read(folder)
     expected = sorted(NAMES, key=lambda name: name.split("/"))
     assert found["id"] == expected
-    assert found["label"] == [name.split("/")[0] if "/" in name else "" for name in expected]
+    assert found["label"] == [name.split("/")[0] if "/" in name else folder.name for name in expected]
     assert found["image"] == [folder / name for name in expected]
     assert all(isinstance(path, Path) for path in found["image"])
     assert broken.count == 0
@@ -110,6 +112,62 @@ def test_links_are_followed_within_the_folder_only(folder: Path, tmp_path: Path)
         assert len(found["id"]) == len(NAMES) + 1
         assert [(place, reason) for place, reason in broken.records] == [(repr(str(link)), f"is a {word}")]
         link.unlink()
+
+
+@pytest.mark.parametrize("name", ["a.jfif", "a.APNG", "a.pnm", "a.j2k"])
+def test_rarer_endings_are_read(folder: Path, name: str) -> None:
+    form = {".jfif": "jpeg", ".apng": "png", ".pnm": "ppm", ".j2k": "jpeg2000"}[Path(name).suffix.lower()]
+    image.fromarray(np.full((4, 5, 3), 9, dtype=np.uint8)).save(folder / name, format=form)
+    found, broken = read(folder, skip=True)  # so that all are decoded
+    assert name in found["id"]
+    assert broken.count == 0
+
+
+def test_pictures_of_forms_that_are_not_read_are_broken_records(folder: Path) -> None:
+    for name in ("z/x.HEIC", "logo.svg", "notes.txt", "makefile"):
+        (folder / name).write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        read(folder)
+    for word in ("logo.svg", "of a form that is not read (.svg)", "Convert it to .png", "skip_broken"):
+        assert word in str(caught.value)
+    found, broken = read(folder, skip=True)
+    assert sorted(found["id"]) == sorted(NAMES)
+    assert broken.records == [
+        (repr(str(folder / name)), f"is a picture of a form that is not read ({ending})")
+        for name, ending in (("logo.svg", ".svg"), ("z/x.HEIC", ".heic"))
+    ]
+
+
+def test_a_folder_of_such_pictures_alone_is_not_empty(tmp_path: Path) -> None:
+    for name in ("a.heic", "b.heic", "labels.csv"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=r"a\.heic' is a picture of a form that is not read"):
+        vm.read(tmp_path)
+    with pytest.raises(EmptyError, match=r"all 2 records are broken"):
+        vm.read(tmp_path, skip_broken=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (["0.parquet"], "*.parquet"),
+        (["data/0.parquet", "logo.svg"], "**/*.parquet"),
+        (["a/0.parquet", "b/c/1.parquet", "2.parquet", "notes.md"], "**/*.parquet"),
+        (["A.CSV"], "*.CSV"),
+    ],
+)
+def test_the_pattern_that_is_advised_matches(tmp_path: Path, names: list[str], pattern: str) -> None:
+    folder = tmp_path / "hub [1]"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    with pytest.raises(EmptyError) as caught:
+        read(folder)
+    advised = re.search(r"the pattern '(.*)'\.", str(caught.value))
+    assert advised is not None
+    assert advised[1].endswith(f"/{pattern}")
+    tables = [folder / name for name in names if name.lower().endswith((".parquet", ".csv"))]
+    assert sorted(file.path for file in files_of(advised[1]) if file.path) == sorted(tables)
 
 
 def nothing(folder: Path) -> None:

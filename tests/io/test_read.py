@@ -355,3 +355,213 @@ def test_what_was_read_is_held_once(tmp_path, monkeypatch):
     gc.collect()
     assert (len(data), len(seen)) == (150, 3)
     assert all(reference() is None for reference in seen)
+
+
+# ------------------------------------------------------------------------------------- what a reviewer found, and more
+
+
+def test_the_first_list_decides_what_samples_are_and_an_odd_one_is_broken(tmp_path):
+    rows = [{"p": f"q{i}", "a": ["one", "two", "three", "one two"]} for i in range(5)]
+    path = records(tmp_path / "a.jsonl", [*rows, {"p": "q5", "a": ["one", 2]}, {"p": "q6", "a": ["x", None]}])
+    with pytest.raises(InputError, match=r"line 6 of '.*' holds 2 in a list of texts"):
+        vm.read(path, samples="a", label="p")
+    kernel = vm.kernels.NGram(1, 1, hashed=64)
+    expected = vm.score_groups([row["a"] for row in rows], kernel).scores
+    data = vm.read(path, samples="a", label="p", skip_broken=True)
+    assert data.skipped.count == 2
+    assert vm.score_groups(data, kernel).scores == pytest.approx(expected)
+    for size in (1, 2, 3, 10):
+        total = vm.GroupAccumulator(kernel)
+        for batch in vm.read_batches(path, samples="a", label="p", skip_broken=True, size=size):
+            total.update(batch)
+        assert total.score().scores == pytest.approx(expected)
+
+
+def test_empty_lists_are_empty_groups(tmp_path):
+    rows = [{"p": "q0", "a": []}, {"p": "q1", "a": ["x", "y"]}, {"p": "q2", "a": []}]
+    groups = vm.score_groups(
+        vm.read(records(tmp_path / "a.jsonl", rows), samples="a", label="p"), vm.kernels.NGram(1, 1)
+    )
+    assert groups.labels == ["q0", "q1", "q2"]
+    assert [group.n for group in groups] == [0, 2, 0]
+    assert np.isnan(groups.scores[[0, 2]]).all()
+    assert groups.scores[1] == pytest.approx(2)
+
+
+def test_a_label_is_that_of_one_list_and_several_columns_make_one(tmp_path):
+    rows = [{"m": m, "p": p, "a": [f"{m}{p}", "x"][: 1 + (m == "A")]} for m in "AB" for p in "12"]
+    path = records(tmp_path / "a.jsonl", rows)
+    with pytest.raises(InputError, match=r"the label 'A' is that of several lists of texts, line 2 of"):
+        vm.score_groups(vm.read(path, samples="a", label="m"), vm.kernels.NGram(1, 1))
+    for groups in (
+        vm.score_groups(vm.read(path, samples="a", label=["m", "p"]), vm.kernels.NGram(1, 1)),
+        vm.score_groups(
+            vm.read(path, samples="a", columns=["m", "p"]), vm.kernels.NGram(1, 1), by=["m", "p"]
+        ),
+    ):
+        assert groups.labels == [("A", "1"), ("A", "2"), ("B", "1"), ("B", "2")]
+        means = groups.mean(by=lambda label: label[0], unit=lambda label: label[1])
+        assert (means["A"].mean, means["B"].mean) == (pytest.approx(2), pytest.approx(1))
+
+
+def test_columns_of_numbers_make_vectors(tmp_path):
+    path = lines(tmp_path / "a.csv", ["a,name,b", "1,x,0", "0,y,2", "3,z,3"])
+    data = vm.read(path, samples=["a", "b"], id="name", kind="vectors")
+    assert data.samples.tolist() == [[1, 0], [0, 2], [3, 3]]
+    assert data.ids == ["x", "y", "z"]
+    assert float(vm.score(data)) == float(vm.score([[1, 0], [0, 2], [3, 3]]))
+    with pytest.raises(InputError, match=r"the column 'name' holds 'x' \(line 2 of"):
+        vm.read(path, samples=["a", "name"])
+
+
+def test_cells_may_be_lists_of_tags(tmp_path):
+    path = lines(tmp_path / "a.csv", ["t", '"[""fruity"", ""sweet""]"', '"[""sweet""]"'])
+    data = vm.read(path, kind="tags")
+    assert data.samples == [["fruity", "sweet"], ["sweet"]]
+    assert float(vm.score(data, "tags")) == float(vm.score([["fruity", "sweet"], ["sweet"]], "tags"))
+
+
+def test_a_collection_of_a_known_kind_names_its_kernel(tmp_path):
+    path = lines(tmp_path / "m.smi", ["CCO", "CC"])
+    for call in (vm.score, vm.plan, vm.profile, vm.score_groups):
+        with pytest.raises(InputError, match=r"the samples are molecules and no kernel is named.*'morgan'"):
+            call(vm.read(path), **({"by": ["a", "b"]} if call is vm.score_groups else {}))
+
+
+def test_codes_are_not_numbers_where_the_kind_says_so(tmp_path):
+    path = lines(tmp_path / "a.csv", ["code", "1", "1.0", "10e1", "100"])
+    assert vm.read(path).samples.tolist() == [1, 1, 100, 100]
+    for kind in ("categories", "texts", "tokens", "sequences"):
+        assert vm.read(path, kind=kind).samples == ["1", "1.0", "10e1", "100"]
+    assert float(vm.score(vm.read(path, kind="categories"), "match")) == pytest.approx(4)
+
+
+def test_records_left_out_are_in_the_score(tmp_path):
+    path = lines(tmp_path / "a.jsonl", ['{"v": [1, 0, 0]}', "{", '{"v": [0, 1, 0]}', "}"])
+    options = {"samples": "v", "skip_broken": True}
+    for score in (vm.score(vm.read(path, **options)), vm.score_stream(path, **options)):
+        assert score.diagnostics["left_out"] == 2
+        assert "2 broken records were left out" in score.summary()
+    profile = vm.profile(vm.read(path, **options), q=[1, 2])
+    assert profile[2].diagnostics["left_out"] == 2
+    grouped = vm.score_groups(vm.read(path, **options), by=["a", "b"])
+    assert grouped.to_dict()["left_out"] == 2
+    assert grouped["a"].diagnostics["left_out"] == 2
+    assert "left_out" not in vm.score(np.eye(2), vm.kernels.Cosine()).diagnostics
+
+
+def test_broken_cells_and_weights_can_be_skipped(tmp_path):
+    path = lines(
+        tmp_path / "a.csv",
+        [
+            "v;w".replace(";", ","),
+            '"[1, 0]",1',
+            '"[1, x]",1',
+            '"",1',
+            '"[1, 2, 3]",1',
+            '"[0, 1]",-1',
+            '"[0, 1]",3',
+        ],
+    )
+    data = vm.read(path, samples="v", weight="w", skip_broken=True)
+    assert (data.samples.tolist(), data.weights.tolist()) == ([[1, 0], [0, 1]], [1, 3])
+    assert [place.split(" of")[0] for place, _ in data.skipped.records] == [f"line {i}" for i in (3, 4, 5, 6)]
+    numbers = lines(tmp_path / "b.csv", ["x", "1", "", "many", "2"])
+    assert vm.read(numbers, skip_broken=True).samples.tolist() == [1, 2]
+
+
+def test_nothing_after_the_limit_is_read(tmp_path):
+    path = lines(tmp_path / "a.jsonl", ['{"t": "a"}', '{"t": "b"}', "{", '{"t": "c"}'])
+    assert list(vm.read(path, samples="t", limit=2)) == ["a", "b"]
+    assert vm.read(path, samples="t", limit=2, skip_broken=True).skipped.count == 0
+    smiles = lines(tmp_path / "m.smi", ["CCO", "C1CC", "CC", "C2CC"])
+    data = vm.read(smiles, limit=2, skip_broken=True)
+    assert (list(data), data.skipped.count) == (["CCO", "CC"], 1)
+
+
+def test_streams_of_paths_share_a_limit_and_collections_are_sources(tmp_path):
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", X)
+    paths = [tmp_path / "0.npy", tmp_path / "1.npy"]
+    assert vm.score_stream(paths, limit=60).n == 60
+    assert vm.score_stream(str(tmp_path / "*.npy"), limit=60).n == 60
+    whole = vm.read(paths)
+    for source in (whole, [whole], vm.read_batches(paths, size=7)):
+        assert float(vm.score_stream(source)) == pytest.approx(float(vm.score(X)), rel=1e-12)
+    with pytest.raises(InputError, match="samples= says how files are read, and the source is no file"):
+        vm.score_stream(X, samples="v")
+
+
+def test_a_weight_beyond_all_numbers(tmp_path):
+    path = lines(tmp_path / "a.jsonl", [f'{{"t": "a", "w": 1{"0" * 400}}}'])
+    with pytest.raises(InputError, match="weight inf"):
+        vm.read(path, samples="t", weight="w")
+
+
+def test_pictures_by_name_and_by_pattern(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for label in ("cats", "dogs"):
+        (tmp_path / label).mkdir()
+        for i in range(2):
+            picture = rng.integers(0, 255, (20, 20, 3), dtype=np.uint8)
+            image.fromarray(picture).save(tmp_path / label / f"{i}.png")
+    folder = vm.read(tmp_path)
+    assert folder.labels == ["cats", "cats", "dogs", "dogs"]
+    for source in (
+        str(tmp_path / "*" / "*.png"),
+        sorted(tmp_path.glob("*/*.png")),
+        [tmp_path / "cats", tmp_path / "dogs"],
+    ):
+        data = vm.read(source)
+        assert (data.labels, data.samples) == (folder.labels, folder.samples)
+        assert float(vm.score(data, "pixels")) == float(vm.score(folder, "pixels"))
+    (tmp_path / "cats" / "2.png").write_bytes(b"broken")
+    data = vm.read(str(tmp_path / "*" / "*.png"), skip_broken=True)
+    assert (len(data), data.skipped.count) == (4, 1)
+
+
+def test_a_file_does_not_say_which_pictures_are_opened(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"image": {"bytes": None, "path": "/etc/hostname"}}])
+    with pytest.raises(InputError, match=r"line 1 of '.*' holds no picture but the path '/etc/hostname'"):
+        vm.read(path, samples="image")
+
+
+def test_a_folder_of_tables_says_so_whatever_is_asked_of_it(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    with pytest.raises(EmptyError, match="pattern"):
+        vm.read(tmp_path, samples="embedding")
+
+
+def test_arrays_of_different_lengths(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.npz"
+    arrays = {"features": rng.random((50, 6)), "label": np.arange(50) % 2, "mu": rng.random(6)}
+    np.savez(path, **arrays, sigma=rng.random((6, 6)))
+    with pytest.raises(
+        InputError, match=r"different lengths: features \(50\), label \(50\), mu \(6\), sigma \(6\)"
+    ):
+        vm.read(path)
+    assert vm.read(path, samples="features").samples.shape == (50, 6)
+    assert vm.read(path, label="label").samples.shape == (50, 6)
+    assert vm.read(path, samples="sigma").samples.shape == (6, 6)
+    with pytest.raises(InputError, match=r"'sigma' in '.*' has 6 rows and 'label' has 50"):
+        vm.read(path, samples="sigma", label="label")
+
+
+def test_lists_beside_the_samples_may_differ_in_length(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"t": "a b", "s": [1.5]}, {"t": "c d", "s": [1.5, 2.5]}]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for path in (records(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet"):
+        data = vm.read(path, samples="t", columns=["s"])
+        assert data["s"] == [[1.5], [1.5, 2.5]]
+        with pytest.raises(InputError, match=r"(line 2|row 1) of"):
+            vm.read(path, samples="s")
+
+
+def test_a_wide_table_takes_no_time(tmp_path):
+    names = [f"g{i}" for i in range(40_000)]
+    path = lines(tmp_path / "genes.csv", [",".join(names), ",".join(["1"] * 40_000)])
+    data = vm.read(path, samples=names)  # quadratic work would take half a minute
+    assert data.samples.shape == (1, 40_000)

@@ -155,8 +155,40 @@ def _numpy(save, *arrays) -> bytes:
     (lambda: _numpy(np.savez, np.eye(3)), ".npz"),
     (lambda: pytest.importorskip("safetensors.numpy").save({"a": np.eye(3)}), ".safetensors"),
     (b'\xef\xbb\xbf\n {"a": 1}', ".jsonl"),
+    (b'{"a": "a dog', ".jsonl"),
+    (b'{"a": 1,}\n{"a": 2}', ".jsonl"),
+    (b'{\n "a": 1}\n', ".jsonl"),
+    (b"{sigh} ok\n", ".txt"),
+    (b"{a: 1}\n", ".txt"),
     (b"[1, 2]", ".json"),
+    (b"[1, 2]\r\n[3, 4]\r\n", ".jsonl"),
+    (b"[[1, 2],\n[3, 4]]\n", ".json"),
+    (b"[1, 2,\n3]", ".json"),
+    (b"[-1,\n2]", ".json"),
+    (b'["a",\n"b"]', ".json"),
+    (b"[\n\n1]", ".json"),
+    (b"[]\n", ".json"),
+    (b'[{"a": 1},\n', ".json"),
+    (b'[{"a": 1, b}]\n', ".json"),
+    (b"[" * 9000, ".json"),
+    (b"[" + b"0.125, " * 2000 + b"1]", ".json"),
+    (b'["' + "é".encode() * 9000 + b'"]', ".json"),
+    (b"[1" + b"0" * 9000 + b"]", ".json"),
+    (b"[" + b"true, " * 2000 + b"true]", ".json"),
+    (b"[sigh] ok\n", ".txt"),
+    (b"[1] Smith et al.\nok\n", ".txt"),
+    (b"[[a link]] and more\n", ".txt"),
+    (b'["no", he said]\n', ".txt"),
+    (b"[-]\n", ".txt"),
+    (b"[a note of many words" + b" and more" * 1000, ".txt"),
     (b">sp\nMKV", ".fasta"),
+    (b">sp|1 a peptide\r\nMK-V*\r\n", ".fasta"),
+    (b">a long header" + b" of many names" * 1000 + b"\nMKV\n", ".fasta"),
+    (b">hello\n", ".txt"),
+    (b"> he said\n> so\nYes\n", ".txt"),
+    (b">hello\n\nworld\n", ".txt"),
+    (b">hello\na whole sentence\n", ".txt"),
+    (b">hello\n---\n", ".txt"),
 ])  # fmt: skip
 @pytest.mark.parametrize("packed", [False, True])
 def test_sniff_tells_forms_apart_and_consumes_nothing(tmp_path, data, ending, packed):
@@ -167,6 +199,11 @@ def test_sniff_tells_forms_apart_and_consumes_nothing(tmp_path, data, ending, pa
     assert file.open().read() == data
     (tmp_path / "unnamed").write_bytes(sent)
     assert sniff(File.of(tmp_path / "unnamed")) == ending
+
+
+def test_sniff_of_a_long_line_that_was_packed_without_being_made_smaller():
+    assert sniff(stream(gzip.compress(b"[" + b"true, " * 2000 + b"true]", 0))) == ".json"
+    assert sniff(stream(gzip.compress(b'["' + b"a dog " * 2000 + b'"]', 0))) == ".json"
 
 
 def test_sniff_waits_for_a_pipe_that_begins_with_a_single_byte():

@@ -146,6 +146,28 @@ def test_a_field_that_is_no_utf8_is_a_broken_record() -> None:
     assert len(read(data, columns=["id"])[0]["id"]) == 4
 
 
+NAMES = {
+    b"> <a>": ["a"],
+    b">  25 <a b> (7)": ["a b"],
+    b"> DT12 <a<b>c>": ["a<b>c"],
+    b"> <>": [],
+    b"> <a": [],
+    b"> a>": [],
+    b"> <a> <": [],
+    b"> <a\rb>": [],
+    b">" + b"<" * 300_000: [],  # to go back to each of them would take minutes
+    b"> <" + b"a" * 5000 + b">": [],
+}
+
+
+@pytest.mark.parametrize("line", NAMES, ids=lambda line: line[:20].decode())
+def test_names_of_fields_are_what_the_outermost_brackets_hold(line: bytes) -> None:
+    entry = sdf().split(">  <id>")[0].encode() + line + b"\nvalue\n\n$$$$\n"
+    reader = Sdf(File(None, ".sdf", io.BytesIO(entry)), Broken())
+    assert reader.names()[2:] == NAMES[line]
+    assert len(next(reader.parts(None, 10)).columns["molecule"]) == 1
+
+
 def test_an_empty_file_has_no_columns() -> None:
     for data in (b"", b"\n\n \n"):
         reader = Sdf(File(None, ".sdf", io.BytesIO(data)), Broken())

@@ -150,14 +150,14 @@ BROKEN = [
     (".jsonl", b'{"a": [1]}\n{"a": [1' + b"0" * 400 + b"]}\n", "beyond any float64", 2, 1),
     (".jsonl", b'{"a": [1]}\n{"a": [1' + b"0" * 5000 + b"]}\n", "a number that cannot be read", 2, 1),
     (".jsonl", b'{"a": 1}\n{"a": null}\n', "has null in the field 'a'", 2, 1),
-    (".jsonl", b'{"a": 1}\n{"b": 1}\n', "differs from the first record in its fields: 'a', 'b'", 2, 1),
+    (".jsonl", b'{"a": 1}\n{"b": 1}\n', "differs from other records in its fields: 'a', 'b'", 2, 1),
     (".jsonl", b'{"a": 1}\n{}\n', "an object without fields", 2, 1),
-    (".jsonl", b'{"a": 1}\n[1]\n', "is \\[1\\] and the first record an object", 2, 1),
+    (".jsonl", b'{"a": 1}\n[1]\n', "is \\[1\\] and other records are objects", 2, 1),
     (".jsonl", b'{"a": 1}\ntrue\n', "is true; expected an object", 2, 1),
     (".jsonl", b'"a"\n{"a": 1}\n', "expected one form", 2, 1),
-    (".jsonl", b'"a"\n7\n', "has a number, 7, in the field 'text' and the first record a text", 2, 1),
-    (".jsonl", b'{"a": "x"}\n{"a": 3}\n', "has a number, 3, in the field 'a' and the first record a text", 2, 1),
-    (".jsonl", b'{"a": [1, 2]}\n{"a": [1]}\n', "has 1 numbers .* first record 2 numbers; expected one length", 2, 1),
+    (".jsonl", b'"a"\n7\n', "has a number, 7, in the field 'text' and other records a text", 2, 1),
+    (".jsonl", b'{"a": "x"}\n{"a": 3}\n', "has a number, 3, in the field 'a' and other records a text", 2, 1),
+    (".jsonl", b'{"a": [1, 2]}\n{"a": [1]}\n', "has 1 numbers .* other records 2 numbers; expected one length", 2, 1),
     (".jsonl", b'{"a": [1, 2]}\n{"a": [1, true]}\n', "no list of numbers", 2, 1),
     (".jsonl", b'{"a": "x"}\n{"a": "\\ud83d"}\n', "half of a surrogate pair", 2, 1),
     (".jsonl", b'[\n{"a": 1}\n', "one array of records in a .json file", 1, 1),
@@ -190,6 +190,10 @@ DAMAGED = [
     (".txt", gzip.compress(b"a\n" * 999)[:-9], "cut short"),
     (".csv", b"a,a\n1,2\n", "line 1 of .* names the column 'a' twice"),
     (".csv", b"1,2\n3,4\n", "holds numbers; expected the names"),
+    (".csv", b"01,02\n03,04\n", "holds numbers; expected the names"),
+    (".csv", b'{"a": 1, "b": 2}\n{"a": 3, "b": 4}\n', "line 1 of .* JSON lines.*format=\"jsonl\""),
+    (".csv", b'\n{"a":1,"b":"x"}\n', "line 2 of .* JSON lines"),
+    (".tsv", b'{"a": 1}\n', "line 1 of .* JSON lines"),
     (".csv", b"a;b\n1;2\n", "is 'a;b'; expected columns separated by ','"),
     (".tsv", b"a,b\n1,2\n", r"expected columns separated by '\\t'"),
     (".csv", b"\xff,b\n1,2\n", "not UTF-8 text .*names the columns"),
@@ -227,6 +231,97 @@ def test_values_without_names():
     assert reader(".jsonl", '{"a": 1}\n').samples is None
 
 
+def test_the_fields_are_those_of_the_first_hundred_records(monkeypatch):
+    records = [
+        {"id": i, **({"b": 2} if i % 2 else {"a": 1}), **({"late": 0} if i == 99 else {})} for i in range(101)
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in [*records, {"later": 0}])
+    found = reader(".jsonl", lines)
+    assert found.names() == ["id", "a", "b", "late"]
+    assert found.usual() == ["id", "a"]
+    assert read(".jsonl", lines, ["id"], skip=True)[0] == {"id": list(range(101))}
+    with pytest.raises(InputError, match=r"line 1 of .* has no field 'b'"):
+        read(".jsonl", lines, ["b"])
+    columns, places, broken = read(".jsonl", lines, ["b"], skip=True)
+    assert columns == {"b": [2] * 50}
+    assert line_numbers(places) == list(range(2, 102, 2))
+    assert (broken.count, line_numbers([place for place, _ in broken.records[:2]])) == (52, [1, 3])
+    monkeypatch.setattr(json_files, "LOOKED_AT", 1)
+    assert reader(".jsonl", lines).names() == ["id", "a"]
+
+
+# Records of which the first is not as most are: the data, a word of the message, and what is left.
+ODD_FIRST = [
+    ('{"x": 0}\n{"t": "a"}\n{"t": "b"}\n', "has no field 't'", {"t": ["a", "b"]}),
+    ('{"t": null}\n{"t": "a"}\n', "has null in the field 't'", {"t": ["a"]}),
+    ('{"t": 5}\n{"t": "a"}\n{"t": "b"}\n', "has a number, 5, .* and other records a text", {"t": ["a", "b"]}),
+    ('{"t": [1]}\n{"t": [1, 2]}\n{"t": [3, 4]}\n', "has 1 numbers .* other records 2 numbers", {"t": [[1, 2], [3, 4]]}),
+    ('{"t": []}\n{"t": [1, 2]}\n{"t": [3, 4]}\n', "no list of numbers.* other records 2 numbers", {
+        "t": [[1, 2], [3, 4]]}),
+    ('7\n{"t": "a"}\n{"t": "b"}\n', "is 7 and other records are objects", {"t": ["a", "b"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "word", "left"), ODD_FIRST)
+@pytest.mark.parametrize("ending", [".jsonl", ".json"])
+def test_what_most_records_have_decides_and_not_the_first(ending, lines, word, left):
+    data = lines if ending == ".jsonl" else f"[{lines.strip().replace(chr(10), ',' + chr(10))}]"
+    with pytest.raises(InputError, match=f"line 1.* of .*{word}"):
+        read(ending, data, ["t"])
+    columns, _, broken = read(ending, data, ["t"], skip=True)
+    assert columns == left
+    assert (broken.count, line_numbers([broken.records[0][0]])) == (1, [1])
+
+
+def test_bare_values_and_one_object_before_them():
+    with pytest.raises(InputError, match=r"line 1 of .* is \{'t': 'a'\} and other records are none"):
+        read(".jsonl", '{"t": "a"}\n"b"\n"c"\n')
+    assert read(".jsonl", '{"t": "a"}\n"b"\n"c"\n', skip=True)[0] == {"text": ["b", "c"]}
+    assert read(".jsonl", '7\n"b"\n"c"\n', skip=True)[0] == {"text": ["b", "c"]}
+
+
+@pytest.mark.parametrize(("ending", "data"), [
+    (".jsonl", '{"a": 1}\n{"a": 2}\n{"a": oops\n'),
+    (".json", '[{"a": 1}, {"a": 2}, {"a": NaN}]'),
+    (".json", '[{"a": 1}, {"a": 2}, oops'),
+])  # fmt: skip
+def test_what_was_only_looked_at_is_no_error_before_its_turn(ending, data):
+    found = reader(ending, data)
+    assert found.names() == ["a"]
+    parts = found.parts(["a"], 1)
+    assert [next(parts).columns["a"] for _ in range(2)] == [[1], [2]]
+    with pytest.raises(InputError, match=r"oops|NaN|not valid JSON"):
+        next(parts)
+
+
+def test_sound_records_after_any_number_of_broken_ones():
+    columns, places, broken = read(".jsonl", "oops\n" * 500 + '{"a": 1}\n', skip=True)
+    assert (columns, line_numbers(places), broken.count) == ({"a": [1]}, [501], 500)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_the_work_grows_with_the_columns_and_not_with_their_square(ending):
+    class Name(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    names = [Name(f"c{i}") for i in range(500)]
+    if ending == ".csv":
+        found = reader(ending, ",".join("1" * 500) + "\n")
+        assert found._checked(1, names, "") is names
+        found._names = names
+        next(found.parts(names, 10))
+    else:
+        found = reader(ending, "1\n")
+        found._object([*((name, 1) for name in names), (Name("c499"), 2)])
+        assert "'c499' twice" in found._fault
+    assert Name.compared < 5000
+
+
 def test_only_lists_of_numbers_become_arrays():
     lines = [{"v": [1, 2], "b": [True, False], "g": ["x", "y"], "n": [[1], [2]], "e": [], "o": {"k": 1}}] * 3
     part = next(reader(".jsonl", "\n".join(map(json.dumps, lines))).parts(None, 10))
@@ -238,7 +333,7 @@ def test_only_lists_of_numbers_become_arrays():
 
 def test_lengths_are_compared_with_the_first_record_of_the_file_not_of_the_part():
     text = "".join(json.dumps({"v": [0.5] * width}) + "\n" for width in (3, 3, 2, 2, 3))
-    with pytest.raises(InputError, match=r"line 3 of .*has 2 numbers .* first record 3 numbers"):
+    with pytest.raises(InputError, match=r"line 3 of .*has 2 numbers .* other records 3 numbers"):
         read(".jsonl", text, size=2)
     columns, places, broken = read(".jsonl", text, size=2, skip=True)
     assert (len(columns["v"]), line_numbers(places), broken.count) == (3, [1, 2, 5], 2)
@@ -338,6 +433,16 @@ def test_a_column_without_a_name_as_pandas_writes_its_index():
     (["", " "], None),
     (["1", "", "x"], None),
     (["1_2", "3_4"], None),
+    (["0", "0.5", "-0.25", "0e3", "+0", "10"], [0, 0.5, -0.25, 0, 0, 10]),
+    (["7", "007"], None),
+    (["01", "02"], None),
+    (["1", " -012"], None),
+    (["00.5", "1"], None),
+    (["01", ""], None),
+    (["nan", "NaN"], None),
+    (["inf", "-inf"], None),
+    (["nan", "inf", ""], None),
+    (["Nan", "Ann"], None),
     ([], None),
 ])  # fmt: skip
 def test_numbers(cells, expected):
@@ -363,6 +468,7 @@ def test_vectors(cells, expected):
 @pytest.mark.parametrize(("function", "cells", "word"), [
     (numbers, ["1", ""], "line 1 has no value in the column 'x' of numbers"),
     (numbers, ["1", "nan"], "line 1 has no value"),
+    (numbers, ["1", "2", " NaN "], "line 2 has no value"),
     (numbers, ["1", "2", "-inf"], "line 2 has '-inf' .* expected a finite number"),
     (vectors, ["[1, 2]", "[3]"], "line 1 has a vector of 1 numbers in the column 'x' and line 0 one of 2"),
     (vectors, ["[1, 2]", ""], "line 1 has '' in the column 'x' of vectors"),

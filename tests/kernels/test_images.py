@@ -89,6 +89,18 @@ def test_columns_mean_the_same_in_every_batch() -> None:
     assert float(stream) == pytest.approx(float(expected), rel=1e-12)
 
 
+def test_grey_batches_of_any_number_are_read_alike() -> None:
+    torch = pytest.importorskip("torch")
+    expected = vm.score(GREY, Pixels(6))
+    for sizes in ([5, 1, 3], [4, 5], [1, 1, 1, 3, 3]):
+        for array in (np.array, torch.tensor):
+            total, start = vm.Accumulator(Pixels(6)), 0
+            for n in sizes:
+                total.update(array(GREY[start : start + n]))
+                start += n
+            assert float(total.score()) == pytest.approx(float(expected), rel=1e-12)
+
+
 def test_without_a_size_nothing_is_accumulated() -> None:
     # 10×14 and 14×10 pixels are as many columns, which do not mean the same.
     with pytest.raises(InputError, match=r"one batch of pictures might be tall.*Pixels\(28\)"):
@@ -134,6 +146,7 @@ def test_it_is_written_and_read() -> None:
     for kernel in (Pixels(), Pixels(None), Pixels((3, 4)), Pixels(size=np.int64(8))):
         assert rebuild(describe(kernel)) == kernel
         assert eval(repr(kernel)) == kernel
+    assert [repr(kernel) for kernel in (Pixels(None), Pixels())] == ["Pixels(size=None)", "Pixels(32)"]
     assert Pixels((5, 5)) == Pixels(5)
 
 

@@ -346,5 +346,42 @@ def test_the_stand_in_for_the_official_module_gives_its_matrix():
     assert molecule_utils.get_mol("") is None
     assert molecule_utils.get_mol("C(C") is None
     assert molecule_utils.get_mol(mols[0]) is mols[0]
-    with pytest.raises(InputError, match="'morgan', 'rdk'"):
-        molecule_utils.get_tanimoto_K(mols, "maccs")
+
+
+def test_the_stand_in_differs_as_it_says():
+    from vendimeter.compat import molecule_utils
+
+    smiles = ["C", "O", "CCO"]
+    expected = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    for fp in ("rdk", Chem.RDKFingerprint):
+        np.testing.assert_array_equal(molecule_utils.get_tanimoto_K(smiles, fp), expected)
+    empty = Chem.RDKFingerprint(Chem.MolFromSmiles("C"))
+    assert DataStructs.FingerprintSimilarity(empty, empty) == 0
+    for text in ("CCO ethanol", " CCO", "CCO\tethanol 2"):  # as RDKit reads them
+        assert molecule_utils.get_mol(text).GetNumAtoms() == Chem.MolFromSmiles(text).GetNumAtoms() == 3
+    np.testing.assert_array_equal(
+        molecule_utils.get_tanimoto_K(["CCO ethanol", "CCN"]), molecule_utils.get_tanimoto_K(["CCO", "CCN"])
+    )
+
+
+@pytest.mark.parametrize(("mols", "fp", "message"), [
+    (["CCO"], "maccs", "fp='maccs'.*'morgan', 'rdk'"),
+    (["CCO"], ["morgan"], r"fp=\['morgan'\]; expected"),
+    (["CCO"], None, "fp=None; expected"),
+    (["CCO", "C(C"], Chem.RDKFingerprint, "item 1 cannot be parsed"),
+    (["CCO", "C(C"], "rdk", "item 1, 'C\\(C', cannot be parsed"),
+    (["CCO", "C(C ethanol"], "rdk", "item 1, 'C\\(C ethanol', holds white space"),
+    (["CCO", None], Chem.RDKFingerprint, "item 1 is missing"),
+    (["CCO", "CC"], lambda mol: [1] * mol.GetNumAtoms(), "2 bits for item 1 and 3 for item 0"),
+    (["CCO", "CC"], lambda mol: [[1], [1, 0]], "for item 0; expected a vector of bits"),
+    (["CCO"], lambda mol: [1, 2], r"fp gave \[1, 2\] for item 0.*bits"),
+    (["CCO"], lambda mol: 3, "fp gave 3 for item 0"),
+    ("CCO", Chem.RDKFingerprint, "single text of 3 characters"),
+    ("CCO", "rdk", "single text of 3 characters"),
+    ([], Chem.RDKFingerprint, "empty"),
+])  # fmt: skip
+def test_bad_input_of_the_stand_in(mols, fp, message):
+    from vendimeter.compat import molecule_utils
+
+    with pytest.raises(InputError, match=message):
+        molecule_utils.get_tanimoto_K(mols, fp)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse, special
 
@@ -71,6 +73,23 @@ def test_a_class_that_is_ruled_out():
     assert logits[1, 2] == 800  # nothing was changed in place
 
 
+def test_the_largest_logits_there_are(library):
+    from vendimeter._devices import to_host
+
+    logits = np.array([[1e308, -1e308, 1e308], [-1.7e308, 1.7e308, 0.0], [-1e308, -1e308, -1e308]])
+    half, third = math.sqrt(1 / 2), math.sqrt(1 / 3)
+    features = np.array([[half, 0, half], [0, 1, 0], [third, third, third]])
+    found = ProbabilityProduct(logits=True).similarity(library.array(logits)).dense()
+    np.testing.assert_allclose(to_host(found), features @ features.T, atol=1e-15)
+
+
+def test_more_axes_than_channels_and_classes():
+    for samples in (np.full((3, 2, 2, 2), 0.5), np.full((3, 2, 2, 2), 0.5).tolist()):
+        with pytest.raises(InputError, match=r"\(3, 2, 2, 2\).*\(items, channels, classes\)") as caught:
+            vm.score(samples, ProbabilityProduct())
+        assert "-1" not in str(caught.value)  # to join channels and classes would be another kernel
+
+
 def test_the_error_bound_of_logits_holds():
     mpmath = pytest.importorskip("mpmath")
     mpmath.mp.dps = 40
@@ -114,8 +133,17 @@ def test_channels_on_every_library(library, n):
 def test_channels_in_lists_and_columns():
     stack = digits(12, 2, 4)
     expected = vm.score(joint(stack), ProbabilityProduct())
-    column = pd.Series(list(stack))
-    for samples in (stack.tolist(), list(stack), tuple(stack), column):
+    lists = stack.tolist()
+    columns = (
+        pd.Series(list(stack)),
+        pd.Series(lists),
+        pa.array(lists),
+        pa.chunked_array([lists[:5], lists[5:]]),
+        pa.table({"x": lists}).to_pandas()["x"],  # arrays of arrays
+        pl.Series(lists),
+        pl.Series(lists, dtype=pl.Array(pl.Float64, (2, 4))),
+    )
+    for samples in (lists, list(stack), tuple(stack), *columns):
         assert vm.score(samples, ProbabilityProduct()) == pytest.approx(expected, rel=1e-12)
     assert vm.score(stack[:, :1], ProbabilityProduct()) == vm.score(stack[:, 0], ProbabilityProduct())
 

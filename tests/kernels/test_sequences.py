@@ -6,15 +6,18 @@ import json
 import math
 import sys
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import vendimeter as vm
+from vendimeter.accumulate import WIDEST
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, UnknownNameError
 from vendimeter.kernels import Alignment, Edit, KMer
 from vendimeter.kernels._kmers import kmer_width
 from vendimeter.kernels.description import describe, rebuild
+from vendimeter.kernels.sequences import STREAMED
 from vendimeter.similarity import Features, Pairwise
 
 rng = np.random.default_rng(5)
@@ -111,6 +114,11 @@ def test_kmers_accumulate():
     assert float(total.score()) == pytest.approx(float(whole), rel=1e-12)
     with pytest.raises(InputError, match="alphabet='dna'"):
         vm.Accumulator(KMer(2))
+    for k, alphabet in ((6, "dna"), (6, "rna"), (3, "protein")):
+        assert kmer_width(alphabet, k) <= STREAMED == WIDEST < kmer_width(alphabet, k + 1)
+        assert KMer(k, alphabet).needs_all is None
+        with pytest.raises(InputError, match=rf"columns, one a possible k-mer.*16,384.*k={k} or less"):
+            vm.Accumulator(KMer(k + 1, alphabet))
     for pairs in (Edit(), Alignment()):
         with pytest.raises(InputError, match=r"in pairs.*KMer"):
             vm.Accumulator(pairs)
@@ -236,6 +244,83 @@ def test_equal_sequences_are_aligned_once(monkeypatch):
     assert len(calls) == 5 * 6 / 2
 
 
+def exactly(a, b, score, gap_open, gap_extend, local):
+    """The best score in exact fractions, of the floats as they are; a row at a time."""
+    low, zero = Fraction(-(10**9)), Fraction(0)
+    costs = Fraction(gap_open), Fraction(gap_extend)
+    gap = lambda j: -costs[0] - (j - 1) * costs[1] if j else low  # noqa: E731
+    M, X, Y = [zero] + [low] * len(b), [low] * (len(b) + 1), [gap(j) for j in range(len(b) + 1)]
+    best = zero
+    for i, x in enumerate(a, 1):
+        m, down, right = [low], [gap(i)], [low]
+        for j, y in enumerate(b, 1):
+            m.append(max(M[j - 1], X[j - 1], Y[j - 1], zero if local else low) + Fraction(score(x, y)))
+            down.append(max(M[j] - costs[0], Y[j] - costs[0], X[j] - costs[1]))
+            right.append(max(m[-2] - costs[0], down[-2] - costs[0], right[-1] - costs[1]))
+        M, X, Y = m, down, right
+        best = max(best, *M)
+    return best if local else max(M[-1], X[-1], Y[-1])
+
+
+LONG = ["".join(rng.choice(list("ACGT"), 60)) for _ in range(3)]
+FRACTIONAL = [
+    ((0.1, -0.1), [*LONG, LONG[0][:30] + LONG[0][40:]], (0.3, 0.1)),
+    ((0.1, 0.03), ["A" * 50, "A" * 37, "ACGT" * 9], (0.7, 0.7)),
+    ((1, -1), LONG, (1e300, 0.1)),
+    ((3, -2.5), LONG, (0.1, 0.1)),
+    ("GONNET1992", PROTEINS[:4], (10.0, 0.5)),
+    ("BLOSUM62", [*PROTEINS[:3], "XXWXX", "XWXXXX"], (10.0, 0.1)),
+]
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize(("matrix", "sequences", "gaps"), FRACTIONAL, ids=str)
+def test_fractional_scores_are_within_the_claimed_error(mode, matrix, sequences, gaps):
+    mpmath = pytest.importorskip("mpmath")
+    if isinstance(matrix, str):
+        table = pytest.importorskip("Bio.Align").substitution_matrices.load(matrix)
+        score = lambda a, b: float(table[a, b])  # noqa: E731
+        sequences = [s for s in sequences if mode == "local" or s.count("X") < 4 or "BLO" not in matrix]
+    else:
+        score = lambda a, b: matrix[a != b]  # noqa: E731
+    similarity = Alignment(matrix, mode, *gaps).similarity(sequences)
+    assert 16 * 2.0**-53 < similarity.entry_error < 1e-11
+    found = similarity.dense()
+    exact = [[exactly(a, b, score, *gaps, mode == "local") for b in sequences] for a in sequences]
+    number = lambda f: mpmath.mpf(f.numerator) / f.denominator  # noqa: E731
+    with mpmath.workdps(40):
+        for i, row in enumerate(exact):
+            for j, value in enumerate(row):
+                true = number(max(value, Fraction(0))) / mpmath.sqrt(number(exact[i][i] * exact[j][j]))
+                assert abs(mpmath.mpf(float(found[i, j])) - true) <= similarity.entry_error
+
+
+def test_a_long_sequence_of_fractional_scores_has_bounds_that_hold():
+    long = "".join(rng.choice(list("ACGT"), 4000))
+    similarity = Alignment((0.1, -0.1), gap_open=1, gap_extend=1).similarity([long, long[:1000]])
+    off = abs(float(similarity.dense()[0, 1]) - 0.5)  # all letters of the shorter one match: √(1000 / 4000)
+    assert 16 * 2.0**-53 < off <= similarity.entry_error < 1e-11
+    for q, true in ((2, 1.6), (1, math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)))):
+        low, high = vm.score(
+            [long, long[:1000]], Alignment((0.1, -0.1), gap_open=1, gap_extend=1), q=q
+        ).bounds
+        assert low <= true <= high
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Alignment(),
+        Alignment((2, -1)),
+        Alignment((0.75, -0.125), "global", 3, 0.5),
+        Alignment((2.0**-60, 0), "local", 2.0**-58, 2.0**-59),
+    ],
+    ids=repr,
+)
+def test_scores_that_add_exactly_lose_nothing(kernel):
+    assert kernel.similarity(PROTEINS).entry_error == 16 * 2.0**-53
+
+
 # ------------------------------------------------------------------------------------- negative eigenvalues, options
 
 WORDS = ["aa", "ab", "ba", "bb", "aab", "abb", "bba", "baa", "abab", "baba", "aabb", "bbaa"]
@@ -262,6 +347,28 @@ def test_negative_eigenvalues_are_projected_or_an_error(kernel):
     assert vm.score(WORDS, strict, project=True) == pytest.approx(vm.score(WORDS, kernel), rel=1e-12)
 
 
+def test_a_sum_projects_only_what_all_of_its_parts_allow():
+    strict = Edit(project=False)
+    allowed = 0.5 * Edit() + 0.5 * Edit("metric")
+    whole = (Edit().similarity(WORDS).dense() + Edit("metric").similarity(WORDS).dense()) / 2
+    expected = vm.score(whole, "precomputed", project=True)
+    assert vm.score(WORDS, allowed) == pytest.approx(expected, rel=1e-10)
+    assert vm.score(WORDS, 0.5 * Edit() + 0.5 * KMer(2)).diagnostics["removed_mass"] > 0  # nothing of KMer's
+    same = vm.kernels.FromFunction(lambda a, b: float(a == b))
+    for kernel in (
+        0.5 * strict + 0.5 * Edit("metric"),
+        0.5 * Edit("metric") + 0.5 * strict,
+        0.9 * Edit() + 0.1 * same,  # a function may have negative eigenvalues, and this one allows nothing
+        strict * Alignment((1, 0.9), "global", 0.1, 0.1),
+        0.2 * (Edit("metric") * strict) + 0.8 * Edit(),
+    ):
+        with pytest.raises(IndefiniteError, match="project=True"):
+            vm.score(WORDS, kernel)
+        with pytest.raises(IndefiniteError, match="project=True"):
+            vm.score_groups(WORDS, kernel, by=["a"] * 12)
+        assert vm.score(WORDS, kernel, project=True) > 1
+
+
 BAD = {
     "a gap in DNA": (lambda: vm.score(["ACGT", "AC-GT"], KMer(3, "dna")), "item 1 holds '-' at position 2.*replace"),
     "a digit": (lambda: vm.score(["ACG1"], KMer(3, "dna")), "item 0 holds '1'.*letters"),
@@ -279,6 +386,10 @@ BAD = {
     "missing for edit": (lambda: vm.score(["a", math.nan], "edit"), "item 1 is a float, a missing value"),
     "a norm": (lambda: Edit("shortest"), "normalize='shortest'.*'longest' or 'metric'"),
     "project for edit": (lambda: Edit(project=1), "project=1.*True or False"),
+    "large scores": (lambda: Alignment((1e308, -1)), r"matrix=\(1e\+308, -1\).*up to 1e\+100"),
+    "half a character": (lambda: vm.score(["ab", "a\ud83d"], Alignment((1, -1))), r"item 1 holds '\\ud83d', half of"),
+    "codons": (lambda: vm.score(["ACG"], Alignment("SCHNEIDER")), "'SCHNEIDER' scores 'AAA'.*single letters"),
+    "nothing but X": (lambda: vm.score(["ACD", "XXX"], Alignment(gap_extend=0.1)), "item 1 .*score 0 with itself"),
     "a mode": (lambda: Alignment(mode="semi"), "mode='semi'.*'local' or 'global'"),
     "a gap below 0": (lambda: Alignment(gap_open=-10), "gap_open=-10.*costs.*from 0 up"),
     "an extension that is none": (lambda: Alignment(gap_extend="a"), "gap_extend='a'"),
@@ -312,7 +423,7 @@ def test_unknown_names_are_told_with_the_nearest():
 )
 def test_a_missing_library_is_named_with_its_extra(kernel, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingDependencyError, match=rf"{module.split('.')[0]}.*vendimeter\[sequences\]"):
+    with pytest.raises(MissingDependencyError, match=rf"(?i){module.split('.')[0]}.*vendimeter\[sequences\]"):
         vm.score(PROTEINS, kernel)
 
 

@@ -105,6 +105,39 @@ def test_with_a_vocabulary_batches_add_up():
         vm.Accumulator(Tags())
 
 
+def test_with_a_vocabulary_nothing_is_guessed():
+    torch = pytest.importorskip("torch")
+    total, kernel = vm.Accumulator(Tags(vocabulary=(0, 1, 2))), Tags(vocabulary=(0, 1, 2))
+    batches = [[[0, 1], [1, 2]], [[0, 1], [1, 0]], [(0, 1, 0)], [torch.tensor([0, 1])], pa.array([[1, 0, 1]])]
+    for batch in batches:  # lists of tags, also where they hold nothing but 0 and 1
+        total.update(batch)
+    items = [{0, 1}, {1, 2}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}]
+    assert total.score() == pytest.approx(vm.score(items, Tags()), rel=1e-12)
+    rows = np.array([[0, 1, 0], [1, 0, 1]])  # and an array is rows
+    np.testing.assert_allclose(kernel.similarity(rows).dense(), np.eye(2), atol=1e-15)
+    np.testing.assert_allclose(kernel.similarity(torch.tensor(rows)).dense(), np.eye(2), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (list, "numpy.stack(samples)"),
+        (pd.Series, "numpy.stack(samples.to_list())"),
+        (pl.Series, "numpy.stack(samples.to_list())"),
+        (pa.array, "numpy.stack(samples.to_pylist())"),
+        (lambda rows: pa.chunked_array([rows]), "numpy.stack(samples.to_pylist())"),
+        (lambda rows: pd.Series([np.array(row) for row in rows]), "numpy.stack(samples.to_list())"),
+    ],
+)
+def test_the_advice_for_rows_in_lists_works(make, call):
+    rows = [[0, 1, 1], [1, 1, 0]]
+    with pytest.raises(InputError) as caught:
+        vm.score(make(rows), Tags())
+    assert f"Pass {call} for rows" in str(caught.value)
+    found = eval(call, {"numpy": np, "samples": make(rows)})
+    assert vm.score(found, Tags()) == vm.score(np.array(rows), Tags())
+
+
 def test_tags_are_a_column_of_a_table():
     table = pd.DataFrame({"odour": [";".join(tags) for tags in LISTS], "x": range(40)})
     assert vm.score(table, On("odour", Tags(separator=";"))) == pytest.approx(
@@ -129,8 +162,9 @@ NAN = float("nan")
     ([["a"], b"cd"], Tags(), ["item 1", "letters"]),
     ([["a"], None], Tags(), ["item 1", "None", "empty list"]),
     ([["a"], NAN], Tags(), ["item 1", "nan", "empty list"]),
-    ([["a"], ["b", None]], Tags(), ["item 1", "missing tag", "None"]),
-    ([["a"], ["b", NAN]], Tags(), ["item 1", "missing tag", "nan"]),
+    ([["a"], ["b", None]], Tags(), ["item 1", "missing (None)"]),
+    ([["a"], ["b", NAN]], Tags(), ["item 1", "missing (nan)"]),
+    ([["a"], [math.inf]], Tags(), ["item 1", "infinite (inf)"]),
     ([["a"], [["b"]]], Tags(), ["item 1", "hashable"]),
     ([["a"], {"b": 1}], Tags(), ["item 1", "list, tuple or set"]),
     ([["a"], 3], Tags(), ["item 1 is 3", "list, tuple or set"]),
@@ -140,8 +174,8 @@ NAN = float("nan")
     (["a", None], Tags(separator=";"), ["item 1", "None", "Fill or drop"]),
     (["a", ["b"]], Tags(separator=";"), ["item 1", "texts", "Leave the separator away"]),
     (BINARY, Tags(separator=";"), ["separator", "texts"]),
-    ([[0, 1], [1, 1]], Tags(), ["0 and 1", "numpy.asarray", "sets"]),
-    ([[True, False]], Tags(), ["0 and 1", "numpy.asarray"]),
+    ([[0, 1], [1, 1]], Tags(), ["0 and 1", "numpy.stack(samples)", "sets"]),
+    ([[True, False]], Tags(), ["0 and 1", "numpy.stack(samples)"]),
     (np.array([[1.0, 0.0], [2.0, 0.0]]), Tags(), ["item 1", "the value 2", "cosine"]),
     (np.array([[1.0, 0.0], [NAN, 0.0]]), Tags(), ["item 1", "nan"]),
     (sparse.csr_array([[1.0, 0.0], [0.5, 0.0]]), Tags(), ["item 1", "the value 0.5"]),
@@ -166,6 +200,8 @@ def test_bad_items_are_named(samples, kernel, words):
         ({"vocabulary": ("a", "b", "a")}, "'a' twice"),
         ({"vocabulary": ("a", None)}, "None"),
         ({"vocabulary": ("a", ["b"])}, "hashable"),
+        ({"vocabulary": ("a", math.inf)}, "holds inf; expected tags without gaps and infinities"),
+        ({"vocabulary": (np.float64(-math.inf),)}, "holds -inf"),
         ({"separator": ""}, "separator"),
         ({"separator": 3}, "separator=3"),
     ],

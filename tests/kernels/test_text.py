@@ -17,10 +17,12 @@ from scipy import sparse
 
 import vendimeter as vm
 from vendimeter import _tokenizers
+from vendimeter.accumulate import WIDEST
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, TooLargeError
-from vendimeter.kernels import BLEU, Match, NGram, On
+from vendimeter.kernels import BLEU, Edit, Match, NGram, On
 from vendimeter.kernels._ngrams import hashes
 from vendimeter.kernels.description import describe, rebuild
+from vendimeter.kernels.text import STREAMED
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.similarity import Features
 
@@ -158,6 +160,14 @@ def test_bad_texts_are_named(case, kernel):
         vm.score(samples, kernel)
 
 
+@pytest.mark.parametrize("kernel", [NGram(), BLEU(), Edit()], ids=repr)
+def test_tensors_of_several_lengths_are_no_lists_of_tokens(kernel):
+    torch = pytest.importorskip("torch")
+    for samples in ([torch.arange(2), torch.arange(3)], [torch.ones(2, 2), torch.ones(1, 2)]):
+        with pytest.raises(InputError, match=r"item 0 is a Tensor.*lists of tokens"):
+            vm.score(samples, kernel)
+
+
 BAD_OPTIONS = {
     "a number": (lambda: NGram(tokenizer=5), "tokenizer=5.*function.*'words'"),
     "an empty name": (lambda: NGram(tokenizer=" "), "tokenizer=' '.*name"),
@@ -223,6 +233,28 @@ def test_hashed_ngrams_in_few_columns():
     assert (found - exact).mean() > 0.01  # grams that share a column make texts more alike
     finer = NGram(1, 2, hashed=2048).similarity(texts).dense()
     assert np.abs(finer - exact).mean() < 0.2 * np.abs(found - exact).mean()
+
+
+def test_whole_numbers_of_any_type_are_hashed_alike():
+    numbers = [[3, 1, 2], [2, 1], [70, 3]]
+    expected = NGram(1, 2, hashed=512).similarity(numbers).dense()
+    for given in (
+        [np.array(row, dtype=np.int32) for row in numbers],
+        [list(np.array(row, dtype=np.uint8)) for row in numbers],
+        pa.array(numbers),
+        pl.Series(numbers),
+        pd.Series(numbers),
+    ):
+        np.testing.assert_array_equal(NGram(1, 2, hashed=512).similarity(given).dense(), expected)
+    with pytest.raises(InputError, match="texts or whole numbers"):
+        vm.score([np.array([1.5, 2.0])], NGram(hashed=8))
+
+
+def test_hashed_columns_beyond_what_is_accumulated():
+    assert STREAMED == WIDEST
+    assert NGram(1, 4, hashed=4096).needs_all is None
+    with pytest.raises(InputError, match=r"16,388 columns.*16,384.*hashed=4096 or less"):
+        vm.Accumulator(NGram(1, 4, hashed=4097))
 
 
 def test_hashes_are_the_same_everywhere():
@@ -492,7 +524,9 @@ def test_projection_needs_all_eigenvalues_and_says_so():
     plan = vm.plan(random_texts(4000, 50, 12), BLEU(), tol=1e-2)
     assert plan.method == "exact"
     assert "project=True needs all eigenvalues" in plan.reason
-    with pytest.raises(TooLargeError, match=r"expected more memory.*project=True"):
+    with pytest.raises(
+        TooLargeError, match=r"more memory, or fewer items: this kernel.*random sample.*NGram"
+    ):
         vm.score(random_texts(4000, 50, 12), BLEU(), tol=1e-2, memory="100 MB")
     with pytest.raises(InputError, match="cannot drop negative eigenvalues"):
         vm.score(INDEFINITE, BLEU(), method="lanczos")

@@ -8,13 +8,27 @@ import warnings
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vendimeter import __version__
 from vendimeter.cli import terminal
 from vendimeter.errors import ToleranceWarning, VendimeterError
+
+if TYPE_CHECKING:
+    from vendimeter.cli.inputs import Input
+
+
+# As in vendimeter.io.kinds and vendimeter.kernels, which are not imported for --help; a test compares them.
+KINDS = (
+    "vectors", "numbers", "texts", "images", "molecules", "sequences", "probabilities", "tags", "tokens", "categories",
+)  # fmt: skip
+KERNELS = (
+    "cosine", "rbf", "laplacian", "polynomial", "jaccard", "match", "ngram", "probability-product", "pixels",
+    "precomputed", "from-distances", "bleu", "kmer", "edit", "alignment", "morgan", "rdkit", "maccs", "tags",
+    "sentences", "simcse", "inception", "inception-fid", "dinov2", "clip",
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,13 +46,24 @@ def vendi() -> None:
 @vendi.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
-    "--kernel", metavar="NAME", help="What makes two items similar. Guessed from the data if not given."
+    "--kernel",
+    metavar="NAME",
+    help="What makes two items similar, by the kind of data if not given: " + ", ".join(KERNELS) + "; with "
+    "parameters in brackets: 'ngram(1, 2)'.",
+)
+@click.option(
+    "--model", metavar="PATH", help="The folder or name of the model, for kernels that are encoders."
 )
 @click.option("--column", metavar="NAME", help="The column with the samples, if the file has several.")
-@click.option("--by", metavar="NAME", help="Score each group of this column.")
+@click.option(
+    "--by",
+    metavar="NAME",
+    multiple=True,
+    help="Score each group of this column; twice for combinations of two.",
+)
 @click.option("--weight", metavar="NAME", help="The column with the weights of the samples.")
 @click.option(
-    "--kind", metavar="KIND", help="What the samples are, such as texts or molecules; guessed if not given."
+    "--kind", metavar="KIND", help="What the samples are, guessed if not given: " + ", ".join(KINDS) + "."
 )
 @click.option("--format", "form", metavar="ENDING", help="How to read what has no ending, such as jsonl.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples.")
@@ -58,8 +83,9 @@ def vendi() -> None:
 def score(
     files: tuple[str, ...],
     kernel: str | None,
+    model: str | None,
     column: str | None,
-    by: str | None,
+    by: tuple[str, ...],
     weight: str | None,
     kind: str | None,
     form: str | None,
@@ -87,10 +113,10 @@ def score(
     """  # noqa: D301 (click reads the backspace)
     given = {"tol": tol, "method": method, "memory": memory}
     options = {name: value for name, value in given.items() if value is not None}
-    reading = {"samples": column, "label": by, "weight": weight, "format": form, "limit": limit}
-    run_score(
-        files, kernel, kind, reading | {"skip_broken": skip_broken}, q=q, as_json=as_json, options=options
-    )
+    label = (by[0] if len(by) == 1 else list(by)) if by else None
+    reading = {"samples": column, "label": label, "weight": weight, "format": form, "limit": limit}
+    reading |= {"skip_broken": skip_broken, "model": model}
+    run_score(files, kernel, kind, reading, q=q, as_json=as_json, options=options)
 
 
 @vendi.command()
@@ -140,6 +166,12 @@ def demo(keep: Path | None) -> None:
     click.echo(f"\n{kept} In Python: vendimeter.score(captions, kernel='ngram').")
 
 
+class DataError(click.ClickException):
+    """Bad input: a message without the usage, which was right, and exit code 2."""
+
+    exit_code = 2
+
+
 def run_score(
     files: Sequence[str],
     kernel: str | None = None,
@@ -156,7 +188,8 @@ def run_score(
             warnings.simplefilter("always", ToleranceWarning)
             result, about = _score(files, kernel, kind, reading or {}, q, options or {})
     except (VendimeterError, OSError) as error:
-        raise click.UsageError(terminal.printable(str(error))) from None
+        notes = " ".join(getattr(error, "__notes__", ()))
+        raise DataError(terminal.printable(f"{error} {notes}".strip())) from None
     click.echo(about, err=True)
     for warning in caught:
         if issubclass(warning.category, ToleranceWarning):
@@ -178,28 +211,51 @@ def _score(
     options: dict[str, Any],
 ) -> tuple[Any, str]:
     # Imported here: `vendi --help` has no use for numerics.
-    import vendimeter as vm
     from vendimeter.cli.inputs import opened
+    from vendimeter.errors import InputError
+
+    given = opened(files, kernel, kind, **reading)
+    click.echo(
+        terminal.printable(f"{given.first.source}: {given.about}"), err=True
+    )  # before the work: it may be a mistake
+    try:
+        return _scored(given, reading, q, options)
+    except InputError as error:
+        if given.guessed:
+            error.add_note(f"The samples were {given.about}.")
+        if given.first.kind in ("molecules", "images") and not given.first.skipped.skip:
+            error.add_note("With --skip-broken what cannot be read is left out and counted.")
+        raise
+
+
+def _scored(given: Input, reading: dict[str, Any], q: str, options: dict[str, Any]) -> tuple[Any, str]:
+    import vendimeter as vm
     from vendimeter.errors import InputError
     from vendimeter.io.collection import Collection
 
-    given = opened(files, kernel, kind, **reading)
-    first, more = given.head()
+    first, more = given.first, given.is_much()
     orders: Any = [one.strip() for one in q.split(",")]
     orders = orders[0] if len(orders) == 1 else orders
-    grouped = reading.get("label") is not None or first.is_group
-    if grouped and options:
-        named = ", ".join(f"--{name}" for name in options)
+    by = reading.get("label")
+    grouped = by is not None or first.is_group
+    if grouped and (unused := options.keys() - {"memory"}):
+        named = ", ".join(f"--{name}" for name in sorted(unused))
         raise InputError(f"{named} and groups were asked for; groups are scored exactly. Leave {named} away.")
     chosen = vm.kernels.as_kernel(given.kernel)
     if more and chosen.needs_all is None and not first.is_group and "method" not in options:
         # More than is well held in memory, and features that add up: one pass.
-        total: Any = vm.GroupAccumulator(chosen) if grouped else vm.Accumulator(chosen)
-        count = 0
-        for batch in given.batches:
-            total.update(batch)
-            count += len(batch)
-        result = total.score(orders)
+        with tempfile.TemporaryDirectory() as spill:
+            memory = options.get("memory", "1 GiB")
+            total: Any = (
+                vm.GroupAccumulator(chosen, memory=memory, spill=spill) if grouped else vm.Accumulator(chosen)
+            )
+            count = 0
+            for batch in given.batches:
+                total.update(batch)
+                count += len(batch)
+            result = total.score(orders)
+        if first.skipped.count and not grouped:
+            result = result.noted(left_out=first.skipped.count)
     else:
         whole = Collection.joined(list(given.batches))
         count = len(whole)
@@ -208,10 +264,12 @@ def _score(
             if grouped
             else vm.score(whole, given.kernel, q=orders, **options)
         )
-    about = f"{count:,} {'lists' if first.is_group else 'items'} from {first.source}"
-    if reading.get("label") is not None:
-        about += f", grouped by {terminal.printable(reading['label'])}"
-    about += f"\n{given.about}"
+    noun = "list" if first.is_group else "item"
+    about = f"{count:,} {noun}{'' if count == 1 else 's'}"
+    if by is not None:
+        about += f", grouped by {' and '.join([by] if isinstance(by, str) else by)}"
+    if first.weights is not None:
+        about += f", weighted by {reading['weight']}"
     skipped = first.skipped
     if skipped.count:
         place, reason = skipped.records[0]

@@ -46,9 +46,11 @@ def _score(score: Any) -> str:
         if score.level != "none"
         else "Nothing is claimed of its error."
     )
+    removed = score.diagnostics.get("removed_mass", 0.0)
+    projected = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
     return (
         f"{name}: {score:.4f}\n"
-        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. {exact}"
+        f"As diverse as {score:.4g} completely different items, out of {score.n:,}. {exact}{projected}"
     )
 
 
@@ -67,9 +69,11 @@ def _groups(groups: Any) -> str:
         order = (f"{float(row['q']):g}",) if several else ()
         shown = f"{value:.2f}" if value is not None else "empty"
         rows.append((printable(row["group"], 32), f"{row['n']:,}", *order, shown, bar))
+    removed = max((row.get("removed_mass") or 0.0 for row in data), default=0.0)
+    projected = [f"Negative eigenvalues of mass up to {removed:.2g} were left out."] if removed > 0 else []
     if not cut:
-        return _columns(rows)
-    lines = _columns(rows).split("\n")
+        return "\n".join([_columns(rows), *projected])
+    lines = [*_columns(rows).split("\n"), *projected]
     lines.insert(1 + ENDS, f"… {left_out:,} more in between; --json has all")
     (mean,) = groups.mean()
     summary = f"Mean over {mean.units:,} groups: {mean.mean:.4f} ± {mean.standard_error:.2g} (standard error)"

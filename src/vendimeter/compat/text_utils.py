@@ -8,7 +8,7 @@ sum to 1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,8 @@ def ngram_vendi_score(
     texts = texts_of(sents, "ngram")
     if not isinstance(texts[0], str):
         raise InputError(f"item 0 is {brief(sents[0])}; ngram_vendi_score expected texts (strings).")
+    if isinstance(ns, str) or not isinstance(ns, Iterable):
+        raise InputError(f"ns={brief(ns)}; expected the lengths of n-grams in a list, such as ns=[1, 2].")
     orders = [whole_number(n, "ns") for n in ns]
     if not orders:
         raise InputError("ns is empty; expected at least one length of n-grams, such as ns=[1, 2].")

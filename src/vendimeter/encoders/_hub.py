@@ -12,6 +12,8 @@ import hashlib
 import logging
 import os
 import re
+import stat
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,7 +25,17 @@ from vendimeter._messages import brief, printable, unknown
 from vendimeter._optional import require
 from vendimeter.errors import InputError, VendimeterError
 
-__all__ = ["DTYPES", "ModelFiles", "check_model", "find_model", "load_pretrained", "loading", "uninitialised"]
+__all__ = [
+    "DTYPES",
+    "ModelFiles",
+    "check_model",
+    "file_digest",
+    "find_model",
+    "load_pretrained",
+    "loading",
+    "uninitialised",
+    "without_warnings",
+]
 
 # What no PyTorch model is loaded from: other frameworks, the states of a training run, pages for people.
 FOREIGN = (
@@ -43,6 +55,11 @@ LEFT_OUT_FOLDERS = re.compile(r"checkpoint-\d+|onnx|openvino|coreml|runs|\..*|__
 LEFT_OUT_FILES = {"training_args.bin", "trainer_state.json", "all_results.json", "eval_results.json"}
 DTYPES = ("float32", "float16", "bfloat16")
 LIBRARIES = ("transformers", "sentence_transformers", "huggingface_hub")
+BEGINNINGS = ("config.json", "modules.json")  # one of them is in every folder that a model is loaded from
+
+# Filters of warnings, handlers of loggers and bars belong to the whole process. Two threads that change them and put
+# them back in turn would leave the changes of one for good, so that one is let in at a time.
+_quiet = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -82,6 +99,12 @@ def find_model(model: str, revision: str | None, *, extra: str) -> ModelFiles:
             raise InputError(
                 f"revision={brief(revision)} was given with the folder {brief(model)}; expected the name of a model "
                 "on the hub, since a folder has no revisions."
+            )
+        if not any(os.path.isfile(os.path.join(folder, name)) for name in BEGINNINGS):
+            # Before its files are looked at: any folder may be named, and all of a disk may be in it.
+            raise InputError(
+                f"the model {brief(model)} cannot be loaded: the folder has neither config.json nor modules.json. "
+                "Expected a folder that save_pretrained(folder) wrote, or 'hf download MODEL --local-dir FOLDER'."
             )
         return ModelFiles(os.path.abspath(folder), {"files": folder_digest(Path(folder))})
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
@@ -146,7 +169,7 @@ def _not_found(model: str, revision: str | None, why: str) -> InputError:
 
 
 def folder_digest(folder: Path) -> str:
-    """A digest of the files that a model may be loaded from, by their names and contents."""
+    """A digest of the files that a model may be loaded from, by their names and contents; plain files alone."""
     found = []
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not LEFT_OUT_FOLDERS.fullmatch(name)]
@@ -156,15 +179,30 @@ def folder_digest(folder: Path) -> str:
                 found.append(Path(path, name))
     whole = hashlib.sha256()
     for file in sorted(found, key=lambda file: file.relative_to(folder).as_posix()):
-        status = file.stat()
-        state = (status.st_size, status.st_mtime_ns, status.st_ino)
         whole.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
-        whole.update(_file_digest(str(file.absolute()), state))
+        whole.update(file_digest(file))
     return whole.hexdigest()
 
 
+def file_digest(file: Path) -> bytes:
+    """A digest of the content of a plain file, which is read once as long as it stays as it is."""
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # one that reads a pipe waits for ever
+            raise InputError(
+                f"{brief(str(file))} is neither a file nor a folder; expected the plain files of a model. Take it out."
+            )
+        return _digest(str(file.absolute()), (status.st_size, status.st_mtime_ns, status.st_ino))
+    except OSError as error:
+        link = ", a link that leads nowhere," if file.is_symlink() and not file.exists() else ""
+        raise InputError(
+            f"{brief(str(file))}{link} cannot be read ({error.strerror or type(error).__name__}); expected the plain "
+            "files of a model. Download it again, or take what is broken out."
+        ) from None
+
+
 @functools.lru_cache(maxsize=4096)
-def _file_digest(path: str, state: tuple[int, int, int]) -> bytes:
+def _digest(path: str, state: tuple[int, int, int]) -> bytes:
     """Of the content; `state` only says whether the file is the one that was read before."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
@@ -174,8 +212,16 @@ def _file_digest(path: str, state: tuple[int, int, int]) -> bytes:
 
 
 @contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore warnings, one thread at a time."""
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
 def loading() -> Iterator[list[str]]:
-    """Load models without a word from the libraries; what they would have said is in the list."""
+    """Load models without a word from the libraries, one thread at a time; what they would have said is in the list."""
     said: list[str] = []
 
     class Collect(logging.Handler):
@@ -183,8 +229,7 @@ def loading() -> Iterator[list[str]]:
             said.append(record.getMessage())
 
     loggers = [logging.getLogger(name) for name in LIBRARIES]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         bars = _silence_bars()
         before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:

@@ -5,7 +5,6 @@ Weights are read as safetensors, or by PyTorch's unpickler that makes tensors an
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from vendimeter._messages import brief, printable
 from vendimeter._optional import require
-from vendimeter.encoders._hub import loading
+from vendimeter.encoders._hub import file_digest, loading
 from vendimeter.errors import InputError, VendimeterError
 
 __all__ = ["downloaded", "read_weights", "weights_file", "weights_identity"]
@@ -35,8 +34,7 @@ def weights_identity(weights: str | os.PathLike[str] | None, url: str) -> dict[s
     """What tells weights from others: a digest of the user's file, or the name of the one that is downloaded."""
     if weights is None:
         return {"weights": url}  # such names end with the digest of the file, which is checked
-    with open(weights_file(weights), "rb") as file:
-        return {"weights": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"weights": file_digest(Path(weights_file(weights))).hex()}
 
 
 def read_weights(path: str) -> dict[str, Any]:

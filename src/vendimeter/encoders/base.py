@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from vendimeter._messages import brief, printable, shape_of
 from vendimeter._optional import require
 from vendimeter._options import whole_number
 from vendimeter._progress import Progress
+from vendimeter.encoders._hub import without_warnings
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
 from vendimeter.errors import InputError, TooLargeError, VendimeterError
 
@@ -125,6 +125,21 @@ class Encoder(ABC):
         preprocessing, pooling, lengths, dtype. Vectors are read from the cache where this is the same.
         """
 
+    def lasting_identity(self) -> dict[str, Any] | None:
+        """The `identity` as JSON gives it back, which accumulators keep; None where it holds in this process only."""
+        return json.loads(self._identified())
+
+    def _identified(self) -> str:
+        try:
+            return canonical(self.identity())
+        except (TypeError, ValueError) as error:
+            if isinstance(error, VendimeterError):
+                raise
+            raise InputError(
+                f"the identity of the encoder {self!r} cannot be written as JSON ({printable(error, 120)}); expected "
+                "texts, finite numbers, truth values, None, and lists and dictionaries of them."
+            ) from None
+
     def items(self, samples: Any) -> list[Any]:
         """The samples as a list, checked."""
         if is_frame_column(samples):
@@ -166,7 +181,7 @@ class Encoder(ABC):
             )  # … and its row, for every sample
             places = np.unique(rows, return_index=True)[1]
             distinct = _Vectors(list(first), places, self)
-            identity = canonical(self.identity())
+            identity = self._identified()
             with self._stored(identity) as stored:
                 distinct.take(stored)
                 if distinct.missing.size:
@@ -311,7 +326,16 @@ class _Vectors:
 
 def canonical(identity: Any) -> str:
     """The identity as text, the same wherever it is the same."""
-    return json.dumps(identity, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return json.dumps(
+        identity, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=_number
+    )
+
+
+def _number(value: Any) -> Any:
+    """A number of NumPy as Python has it."""
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return value.item()
+    raise TypeError(f"it holds {brief(value)}")
 
 
 def pick_device(device: str | None, *, extra: str) -> Any:
@@ -325,8 +349,7 @@ def pick_device(device: str | None, *, extra: str) -> Any:
     torch = require("torch", extra=extra, purpose="a neural encoder")
     kinds = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if device is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an old driver is a warning, and no GPU
+        with without_warnings():  # an old driver is a warning, and no GPU
             device = next((kind for kind, there in kinds.items() if there()), "cpu")
     try:
         found = torch.device(device)

@@ -14,7 +14,6 @@ import re
 import sqlite3
 import sys
 import time
-import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import printable
+from vendimeter._messages import brief, printable, warn
 from vendimeter.errors import CacheError, CacheWarning, InputError
 
 __all__ = ["NoVectors", "StoredVectors", "cache_folder"]
@@ -190,7 +189,15 @@ class StoredVectors:
             self._connection.execute("INSERT INTO about VALUES ('identity', ?)", (self._identity,))
 
     def _read_width(self) -> int | None:
-        return self._one("SELECT value FROM about WHERE name = 'width'")
+        width = self._one("SELECT value FROM about WHERE name = 'width'")
+        if width is None:
+            return None
+        if not isinstance(width, int) or width < 1:
+            raise self._unusable(f"is damaged: the width of its vectors is {brief(width)}")
+        # Memory is taken for as many numbers: a vector that is there has them, of float16 or float32.
+        if self._one("SELECT length(vector) FROM vectors LIMIT 1") not in (None, 2 * width, 4 * width):
+            raise self._unusable("is damaged: a vector is not what was written")
+        return width
 
     def _one(self, query: str) -> Any:
         assert self._connection is not None
@@ -228,7 +235,8 @@ class StoredVectors:
             if self._closed_to is not None:
                 return
             for key, vector, checksum in found:
-                if len(vector) not in (2 * self.width, 4 * self.width) or _checksum(key, vector) != checksum:
+                sized = isinstance(vector, bytes) and len(vector) in (2 * self.width, 4 * self.width)
+                if not sized or _checksum(key, vector) != checksum:
                     raise self._unusable("is damaged: a vector is not what was written")
             for size, dtype in ((2 * self.width, "<f2"), (4 * self.width, "<f4")):
                 rows = [row for row in found if len(row[1]) == size]
@@ -271,25 +279,42 @@ class StoredVectors:
             f"the cache {printable(self.path)} {what}. Delete the file: its vectors are then computed again."
         )
 
-    @contextlib.contextmanager
-    def _trouble(self, done: str) -> Iterator[None]:
+    def _trouble(self, done: str) -> _Trouble:
+        return _Trouble(self, done)
+
+    def _give_up(self, error: Exception, done: str) -> None:
         """Damage is an error; a file that cannot be used is a warning, and nothing more is written."""
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            code = str(getattr(error, "sqlite_errorname", ""))
-            if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-                raise self._unusable(f"is damaged ({printable(error)})") from error
-            self._closed_to = str(error)
-            if (str(self.path), done) in _said:
-                return
-            _said.add((str(self.path), done))
-            warnings.warn(
-                f"the cache {printable(self.path)} cannot be {done} ({printable(error)}); encoding goes on without "
-                "it. Pass cache= with a folder that can be written, or cache=False.",
-                CacheWarning,
-                stacklevel=2,
-            )
+        code = str(getattr(error, "sqlite_errorname", ""))
+        if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            raise self._unusable(f"is damaged ({printable(error)})") from error
+        self._closed_to = str(error)
+        if (str(self.path), done) in _said:
+            return
+        _said.add((str(self.path), done))
+        warn(
+            f"the cache {printable(self.path)} cannot be {done} ({printable(error)}); encoding goes on without "
+            "it. Pass cache= with a folder that can be written, or cache=False.",
+            CacheWarning,
+        )
+
+
+class _Trouble:
+    """A block in which the file may fail.
+
+    No generator: contextlib would stand between it and the line of the user's that a warning is to name.
+    """
+
+    def __init__(self, stored: StoredVectors, done: str):
+        self._stored, self._done = stored, done
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, sqlite3.Error | OSError):
+            return False
+        self._stored._give_up(error, self._done)
+        return True
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,7 +71,7 @@ class Pictures(PictureEncoder):
         too long, the same at both ends.
     arrays : str
         "torch" for tensors, "numpy" for arrays.
-    version : str, optional
+    version : str or int, optional
         A name for the function and its weights. Code is not data: vectors are kept on disk only where it has a name.
     device : str, optional
         Where tensors are put; by default where the parameters of a module are, and in main memory for other functions.
@@ -95,7 +96,7 @@ class Pictures(PictureEncoder):
     std: Sequence[float] = (1.0, 1.0, 1.0)
     fit: str = "stretch"
     arrays: str = "torch"
-    version: str | None = None
+    version: str | int | None = None
     name: ClassVar[str] = "pictures"
 
     def __post_init__(self) -> None:
@@ -126,6 +127,12 @@ class Pictures(PictureEncoder):
                 f"the model {type(self.function).__name__} is in its mode for training, in which a vector depends on "
                 "the other pictures of its batch; expected it in the other one: call model.eval() first."
             )
+        if isinstance(self.version, Integral) and not isinstance(self.version, bool):
+            object.__setattr__(self, "version", int(self.version))
+        elif self.version is not None and not (isinstance(self.version, str) and self.version):
+            raise InputError(
+                f"version={brief(self.version)}; expected a name for the function, as a text or a whole number."
+            )
         if self.version is None:
             if not isinstance(self.cache, bool):
                 raise InputError(
@@ -141,6 +148,10 @@ class Pictures(PictureEncoder):
             name: value for name, value in self.parameters().items() if name not in ("function", "version")
         }
         return {"encoder": self.name, "version": 1, "function": function} | kept
+
+    def lasting_identity(self) -> dict[str, Any] | None:
+        """The identity where the function has a name; None where it is known by its place in this process."""
+        return None if self.version is None else super().lasting_identity()
 
     def load(self) -> Encode:
         """The function, after the preprocessing."""

@@ -175,7 +175,7 @@ def _check_modules(folder: Path, model: str) -> None:
             f"the model {brief(model)} is not one of sentence-transformers: it has no modules.json, which says how "
             f"tokens are pooled. Choose a pooling: Transformer({model!r}, pooling='mean')."
         ) from None
-    except (ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError):
         raise InputError(
             f"modules.json of the model {brief(model)} cannot be read; expected a list of modules. Download the model "
             "again."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +71,7 @@ class RecordBatches(Reader):
         """The columns in order."""
         with reading(self.file):
             names = list(self._head().names)
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise InputError(
                 f"{self.file} has the column {brief(twice)} twice; expected different names. Rename one."
@@ -99,11 +100,13 @@ class RecordBatches(Reader):
     def _part(self, batch: Any, wanted: Sequence[str], start: int) -> Part | None:
         columns = {name: self._sound(batch.column(name), name) for name in wanted}
         for name, column in columns.items():
+            if self._goes_along(name):
+                continue
             if name not in self._shapes and (found := _arrow.shape(column)) is not None:
                 self._shapes[name] = found
         keep = np.ones(batch.num_rows, dtype=bool)
         for name, column in columns.items():
-            for row, reason in self._flaws(column, name):
+            for row, reason in self._flaws(column, name, start):
                 if keep[row]:  # a record is broken once, however many of its values are
                     self.broken.add(self._place(start + row), f"cannot be used: {brief(name)} {reason}")
                 keep[row] = False
@@ -111,12 +114,23 @@ class RecordBatches(Reader):
         if not len(rows):
             return None
         return Part(
-            {name: self._values(_arrow.kept_rows(column, keep), name) for name, column in columns.items()},
+            {
+                name: self._values(_arrow.kept_rows(column, keep), name, start)
+                for name, column in columns.items()
+            },
             lambda i: self._place(int(rows[i])),
         )
 
+    def _goes_along(self, name: str) -> bool:
+        """Whether a column stands beside the samples, so that its lists need not be vectors of one length."""
+        return self.strict is not None and name != self.strict
+
     def _place(self, row: int) -> str:
         return self.file.row(row)
+
+    def _beside(self, row: int) -> Path | None:
+        """The folder of the file that a row is in; None where it came through a pipe."""
+        return None if self.file.path is None else self.file.path.parent
 
     def _sound(self, column: Any, name: str) -> Any:
         """The column; one whose offsets point out of the file would crash the process when it is read."""
@@ -135,23 +149,36 @@ class RecordBatches(Reader):
         names = feature.get("names") if type_of(feature) == "ClassLabel" else None
         return names if isinstance(names, list) and all(isinstance(one, str) for one in names) else None
 
-    def _flaws(self, column: Any, name: str) -> Iterator[tuple[int, str]]:
+    def _flaws(self, column: Any, name: str, start: int) -> Iterator[tuple[int, str]]:
         found = _arrow.flaws(column, self._shapes.get(name))
         if found is not None:
             yield from ((row, found.reason(row)) for row in found.rows.tolist())
+        if _arrow.is_pictures(column.type):
+            folder = self._beside(start)
+            for row, path in _arrow.pathed(column):
+                reason = _misled(folder, path)
+                if reason is not None:
+                    yield row, reason
         classes = self._classes(name)
         if classes is not None and _arrow.library().types.is_integer(column.type):
             numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
             for row in np.flatnonzero((numbers < 0) | (numbers >= len(classes))).tolist():
                 yield row, f"is class {numbers[row]}, and there are {len(classes)}"
 
-    def _values(self, column: Any, name: str) -> Any:
+    def _values(self, column: Any, name: str, start: int) -> Any:
         try:
-            values = _arrow.values(column, self._shapes.get(name))
+            lists = self._goes_along(name) and _arrow.is_vectors(column.type)
+            values = column.to_pylist() if lists else _arrow.values(column, self._shapes.get(name))
         except UnicodeDecodeError:
             raise InputError(
                 f"{self.file} has texts in the lists or records of {brief(name)} that are not UTF-8; expected UTF-8."
             ) from None
+        if _arrow.is_pictures(column.type):
+            folder = self._beside(start)
+            for row, path in _arrow.pathed(column):
+                assert folder is not None, "flaws were not left out"
+                assert path is not None, "flaws were not left out"
+                values[row] = folder / path
         classes = self._classes(name)
         if classes is not None and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
             return [classes[number] for number in values.tolist()]
@@ -204,6 +231,20 @@ def strings(held: Any, path: Path, what: str) -> list[str]:
     if not isinstance(held, list) or not all(isinstance(one, str) and one for one in held):
         raise InputError(f"{printable(path)!r} has {brief(held)} as {what}; expected a list of names.")
     return held
+
+
+def _misled(folder: Path | None, path: str | None) -> str | None:
+    """Why the path of a picture is not followed: it comes from a file, which could make us open anything."""
+    if path is None:
+        return "holds no picture: it has neither bytes nor a path"
+    try:
+        inside = folder is not None and (folder / path).resolve().is_relative_to(folder.resolve())
+        there = folder is not None and inside and (folder / path).is_file()
+    except (OSError, ValueError, RuntimeError):  # a name that is none, or links in a circle
+        inside, there = True, False
+    if not inside:
+        return f"holds no picture but a path, which leads out of its folder: {brief(path)}"
+    return None if there else f"holds no picture but a path, where there is no file: {brief(path)}"
 
 
 def within(folder: Path, name: str, what: str) -> Path:

@@ -1,7 +1,8 @@
 """Arrays in files, whatever the format: columns of rows, mapped or read piece by piece.
 
-Plain files are mapped, a map for every part, so that the pages of the one before are given back; what is packed is
-unpacked as it is read. What a header claims is checked against the bytes that are there before memory is taken for it.
+Plain files are mapped, a map for every part, so that the pages of the one before are given back; a map keeps a file
+open, so that small parts are read, and others too where many are held at once. What is packed is unpacked as it is
+read. What a header claims is checked against the bytes that are there before memory is taken for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import math
 import os
 import struct
+import weakref
 import zipfile
 import zlib
 from abc import abstractmethod
@@ -32,6 +34,9 @@ _LAST_LETTER, _HALVES = (
     0xD800,
 )  # of Unicode, and where the halves of pairs begin that are no letters
 PART_BYTES = 128 << 20  # of all columns of a part, unless a single row is larger
+READ_BYTES = 1 << 20  # smaller pieces are read: nothing is gained by a map
+MOST_MAPS = 64  # that are held at once: each keeps a file open, and of those a process may have 256 or 1,024
+_maps: weakref.WeakSet[Any] = weakref.WeakSet()  # that somebody holds
 
 
 @dataclass(frozen=True)
@@ -77,18 +82,15 @@ class Stored:
 
 
 class Mapped:
-    """Rows of a plain file, a map of its own for each piece."""
+    """Rows of a plain file: a map of its own for each piece, one for all where many are held, or read."""
 
     def __init__(self, source: Any, stored: Stored):
         self._source, self._stored, self._at = source, stored, 0
+        self._shared: np.ndarray | None = None
 
     def all(self) -> np.ndarray:
         """All rows, in one map."""
-        stored = self._stored
-        order = "F" if stored.fortran else "C"
-        return np.memmap(
-            self._source, stored.dtype, "r", offset=stored.offset, shape=stored.shape, order=order
-        )
+        return self._map(self._stored.offset, self._stored.shape)
 
     def take(self, count: int) -> np.ndarray:
         """The next rows."""
@@ -96,9 +98,23 @@ class Mapped:
         self._at += count
         if stored.fortran:
             return np.array(self.all()[start : self._at], order="C")
-        shape = (count, *stored.shape[1:])
-        offset = stored.offset + start * stored.row
-        return np.asarray(np.memmap(self._source, stored.dtype, "r", offset=offset, shape=shape))
+        shape, offset = (count, *stored.shape[1:]), stored.offset + start * stored.row
+        if count * stored.row >= READ_BYTES:
+            if self._shared is None and len(_maps) < MOST_MAPS:
+                return np.asarray(self._map(offset, shape))
+            if self._shared is None and len(_maps) < 2 * MOST_MAPS:
+                self._shared = self.all()
+            if self._shared is not None:
+                return np.asarray(self._shared[start : self._at])
+        self._source.seek(offset)
+        rows = np.frombuffer(filled(self._source.read, count * stored.row, stored.claim), stored.dtype)
+        return rows.reshape(shape)
+
+    def _map(self, offset: int, shape: tuple[int, ...]) -> np.memmap:
+        order = "F" if self._stored.fortran else "C"
+        rows = np.memmap(self._source, self._stored.dtype, "r", offset=offset, shape=shape, order=order)
+        _maps.add(rows._mmap)  # type: ignore[attr-defined] # what all views of it hold
+        return rows
 
     def finish(self) -> None:
         """The size of the file is known."""
@@ -148,7 +164,7 @@ def filled(read: Callable[[int], bytes], size: int, claim: str) -> bytearray:
 
 
 class Arrays(Reader):
-    """What the formats share: arrays of one length are columns, rows are taken from all of them at once."""
+    """What the formats share: arrays are columns, and rows are taken at once from those that are wanted."""
 
     def __init__(self, file: File, broken: Broken):
         super().__init__(file, broken)
@@ -156,16 +172,20 @@ class Arrays(Reader):
             None  # with the field of a structured array
         )
         self._left_out: dict[str, str] = {}  # arrays that are no columns, and why
-        self._length = 0
         self._held: bytes | None = None  # an archive that came through a pipe
 
     def names(self) -> list[str]:
-        """The arrays of the longest first axis, in the order of the file."""
+        """The arrays whose rows may be samples, in the order of the file; their lengths may differ."""
         if self._columns is None:
             with self._reading():
                 self._columns = self._settled(self._scan() if self.file.head() else [])
             self._assign(self._columns)
         return list(self._columns)
+
+    def lengths(self) -> dict[str, int]:
+        """The number of rows of each array."""
+        self.names()
+        return {name: stored.shape[0] for name, (stored, _) in (self._columns or {}).items()}
 
     def no_column(self, name: str) -> InputError:
         """The reason why an array is no column, or that there is none of that name."""
@@ -178,8 +198,8 @@ class Arrays(Reader):
         """The arrays that the file claims to hold."""
 
     @abstractmethod
-    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
-        """The rows of an array from the first on; what is opened for them goes into the stack."""
+    def _opened(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
+        """Open the file, once for all: array → its rows from the first on. What is opened goes into the stack."""
 
     @abstractmethod
     def _damaged(self, why: str) -> InputError:
@@ -194,15 +214,9 @@ class Arrays(Reader):
         usable = [stored for stored in found if stored.name not in self._left_out]
         if found and not usable:
             raise self.no_column(found[0].name)
-        self._length = max((stored.shape[0] for stored in usable), default=0)
         columns: dict[str, tuple[Stored, str | None]] = {}
         for stored in usable:
-            if stored.shape[0] != self._length:
-                self._left_out[stored.name] = (
-                    f"has {stored.shape[0]:,} rows and the longest array {self._length:,}; expected a column, with one "
-                    "value a sample"
-                )
-            elif stored.dtype.names is None:
+            if stored.dtype.names is None:
                 columns[stored.name] = (stored, None)
             else:
                 before = "" if len(found) == 1 else f"{stored.name}."
@@ -210,21 +224,22 @@ class Arrays(Reader):
         return columns
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
-        """Rows of all wanted arrays; fewer than `size` where they are large."""
+        """Rows of all wanted arrays, which must be of one length; fewer than `size` where they are large."""
         names = self.names()
-        wanted = names if columns is None else list(columns)
-        known = self._known(wanted)
+        known, length = self._known(names if columns is None else columns)
         arrays = {stored.name: stored for stored, _ in known.values()}
         row = sum(stored.row for stored in arrays.values())
         step = max(1, min(size, PART_BYTES // max(1, row)))
         with ExitStack() as stack:
+            stack.callback(self._drop)
             with self._reading():
-                sources = {name: self._rows(stored, stack) for name, stored in arrays.items()}
-            for start in range(0, self._length, step):
-                count = min(step, self._length - start)
+                opened = self._opened(stack)
+                sources = {name: opened(stored) for name, stored in arrays.items()}
+            for start in range(0, length, step):
+                count = min(step, length - start)
                 with self._reading():
                     rows = {name: source.take(count) for name, source in sources.items()}
-                    if start + count == self._length:
+                    if start + count == length:
                         for source in sources.values():
                             source.finish()
                 yield Part(
@@ -238,16 +253,20 @@ class Arrays(Reader):
     def whole(self, columns: Sequence[str]) -> Part | None:
         """The arrays as they lie in a plain file, where nothing must be converted."""
         self.names()
-        known = self._known(columns)
-        if not self._length or any(
-            field is not None or stored.bfloat or stored.dtype.kind in "SU" or not stored.dtype.isnative
-            for stored, field in known.values()
+        known, length = self._known(columns)
+        if (
+            not 0 < len(known) <= MOST_MAPS
+            or not length
+            or any(
+                field is not None or stored.bfloat or stored.dtype.kind in "SU" or not stored.dtype.isnative
+                for stored, field in known.values()
+            )
         ):
             return None
         with ExitStack() as stack:
-            found = {}
+            found, opened = {}, self._opened(stack) if self._is_plain else None
             for name, (stored, _) in known.items():
-                source = self._rows(stored, stack) if self._is_plain else None
+                source = opened and opened(stored)
                 if not isinstance(source, Mapped):
                     return None
                 found[name] = source.all()
@@ -255,12 +274,22 @@ class Arrays(Reader):
             return None
         return Part(found, self.file.row)
 
-    def _known(self, wanted: Sequence[str]) -> dict[str, tuple[Stored, str | None]]:
+    def _known(self, wanted: Sequence[str]) -> tuple[dict[str, tuple[Stored, str | None]], int]:
+        """The wanted columns, and how many rows they have."""
         assert self._columns is not None
+        first, length = "", None
         for name in wanted:
             if name not in self._columns:
                 raise self.no_column(name)
-        return {name: self._columns[name] for name in wanted}
+            rows = self._columns[name][0].shape[0]
+            if length is None:
+                first, length = name, rows
+            elif rows != length:
+                raise InputError(
+                    f"{brief(first)} in {self.file} has {length:,} rows and {brief(name)} {rows:,}; expected columns "
+                    "of one length, a row a sample. Name those that belong together."
+                )
+        return {name: self._columns[name] for name in wanted}, length or 0
 
     def _decoded(self, rows: np.ndarray, stored: Stored, field: str | None, start: int) -> np.ndarray:
         """Rows as kernels take them: in the machine's order of bytes, bfloat16 as float32, bytes as texts."""
@@ -311,6 +340,10 @@ class Arrays(Reader):
             with self.file.open() as source, guarded(self.file):
                 held = self._held = source.read()
         return io.BytesIO(held), len(held)
+
+    def _drop(self) -> None:
+        """Give back what was held in memory to be read."""
+        self._held = None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -33,6 +33,8 @@ _HEADER_ERRORS = (
 )  # fmt: skip
 _MAGIC = b"\x93NUMPY"
 _SPARSE = {"data", "format", "shape"}  # what scipy.sparse.save_npz writes, among others
+# Of features, beside the images in the reference batches of ADM.
+_STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1", "C64": "<c8",
@@ -109,25 +111,33 @@ class Npy(Arrays):
                 found.append(stored)
         return found
 
-    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
+    def _opened(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
         if self._members is not None:
-            source, _ = self._seekable(stack)
+            members, (source, _) = self._members, self._seekable(stack)
             archive = stack.enter_context(zipfile.ZipFile(source))
-            member = stack.enter_context(archive.open(self._members[stored.name]))
-            filled(member.read, stored.offset, "a header")
-            return Streamed(member.read, stored)
-        source = stack.enter_context(self.file.open())
-        if self._is_plain:
-            return Mapped(source, stored)
-        if self.file.stream is None:  # it was opened anew
-            filled(source.read, stored.offset, "a header")
-        return Streamed(source.read, stored)
+
+            def unpacked(stored: Stored) -> Streamed:
+                member = stack.enter_context(archive.open(members[stored.name]))
+                filled(member.read, stored.offset, "a header")
+                return Streamed(member.read, stored)
+
+            return unpacked
+        source, plain = stack.enter_context(self.file.open()), self._is_plain
+
+        def single(stored: Stored) -> Mapped | Streamed:
+            if plain:
+                return Mapped(source, stored)
+            if self.file.stream is None:  # it was opened anew
+                filled(source.read, stored.offset, "a header")
+            return Streamed(source.read, stored)
+
+        return single
 
 
 class Npz(Npy):
-    """A file written by np.savez: arrays of one length are columns, unpacked as they are read.
+    """A file written by np.savez: its arrays are columns, unpacked as they are read.
 
-    Those are the arrays with the longest first axis; what is shorter, such as names of classes, is left out. Samples
+    Only arrays of one length can be read together; others, such as names of classes, can be read by themselves. Samples
     of images as published with ADM have them in "arr_0" and labels in "arr_1". An array in Fortran's order is held
     whole.
 
@@ -138,20 +148,22 @@ class Npz(Npy):
     >>> np.savez(stream, images=np.zeros((4, 2, 2)), labels=np.arange(4), classes=np.array(["cat", "dog"]))
     >>> reader = Npz(File(None, ".npz", io.BytesIO(stream.getvalue())), Broken())
     >>> reader.names()
-    ['images', 'labels']
+    ['images', 'labels', 'classes']
+    >>> reader.lengths()
+    {'images': 4, 'labels': 4, 'classes': 2}
     >>> next(reader.parts(["labels"], 3)).columns
     {'labels': array([0, 1, 2])}
     """
 
     def _assign(self, columns: dict[str, tuple[Stored, str | None]]) -> None:
         super()._assign(columns)
-        if not {"arr_0"} <= columns.keys() <= {"arr_0", "arr_1"}:
+        if "arr_0" not in columns or columns.keys() - {"arr_0", "arr_1", *_STATISTICS}:
             return
         self.samples = "arr_0"
-        images = columns["arr_0"][0]
+        images, labels = columns["arr_0"][0], columns.get("arr_1", (None,))[0]
         if len(images.shape) == 4 and images.shape[3] == 3 and images.dtype == np.uint8:
             self.kind = "images"
-        if "arr_1" in columns and len(columns["arr_1"][0].shape) == 1:
+        if labels is not None and labels.shape == images.shape[:1]:
             self.label = "arr_1"
 
 
@@ -197,7 +209,7 @@ def _check_size(stored: Stored, size: int) -> None:
 
 
 class Safetensors(Arrays):
-    """A file of safetensors: tensors of one length are columns, those of the longest first axis.
+    """A file of safetensors: its tensors are columns; those of one length can be read together.
 
     bfloat16 becomes float32, exactly; other numbers keep their type.
 
@@ -217,12 +229,18 @@ class Safetensors(Arrays):
             "fetch it again."
         )
 
-    def _rows(self, stored: Stored, stack: ExitStack) -> Mapped | Streamed:
+    def _opened(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
         source, _ = self._seekable(stack)
-        if self._held is None:
-            return Mapped(source, stored)
-        source.seek(stored.offset)
-        return Streamed(source.read, stored, to_end=False)
+        held = self._held
+
+        def rows(stored: Stored) -> Mapped | Streamed:
+            if held is None:
+                return Mapped(source, stored)
+            own = io.BytesIO(held)  # with a place of its own in the same bytes
+            own.seek(stored.offset)
+            return Streamed(own.read, stored, to_end=False)
+
+        return rows
 
     def _scan(self) -> list[Stored]:
         with ExitStack() as stack:

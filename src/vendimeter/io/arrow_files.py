@@ -12,6 +12,7 @@ from vendimeter._messages import brief, printable
 from vendimeter._optional import require
 from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError
+from vendimeter.io._packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io._record_batches import RecordBatches, read_json, strings, within
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import FREE_BYTES, GZIP, LARGEST_RATIO, File, guarded
@@ -112,7 +113,10 @@ class Parquet(RecordBatches):
         rows, bytes_each = self._checked(opened, columns, size)
         # A text that stands for a million rows takes the memory of one in a dictionary. To build one for texts that do
         # not repeat would take several times as long as to read them.
-        texts = [name for name in columns if bytes_each < REPEATED_BYTES and _is_text(opened, name)]
+        schema = self._head()
+        texts = [
+            name for name in columns if bytes_each < REPEATED_BYTES and _is_text(schema.field(name).type)
+        ]
         if texts:
             opened.close()
             opened = self._open(texts)
@@ -142,13 +146,14 @@ class Parquet(RecordBatches):
                     "memory. Write it again with another compression if you trust it."
                 )
             each = max(each, unpacked / max(1, group.num_rows))
-        kinds = [opened.schema_arrow.field(name).type for name in columns]
+        schema = self._head()  # `opened.schema_arrow` is made anew whenever it is asked for
+        kinds = [schema.field(name).type for name in columns]
         wide = sum(8 * kind.list_size for kind in kinds if hasattr(kind, "list_size"))
         return max(1, min(size, int(PART_BYTES / max(each, wide, 1)))), each
 
 
-def _is_text(opened: Any, name: str) -> bool:
-    kind, types = opened.schema_arrow.field(name).type, _arrow.library().types
+def _is_text(kind: Any) -> bool:
+    types = _arrow.library().types
     return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
 
 
@@ -168,6 +173,7 @@ class Arrow(RecordBatches):
 
     _unpacked: Any = None  # a gzipped file or a pipe
     _stream: Any = None  # of standard input, which is opened once
+    _blocks: Blocks | None = None  # of a file, which has a table of contents
 
     def _schema(self) -> Any:
         opened = self._open(None)
@@ -181,7 +187,7 @@ class Arrow(RecordBatches):
             return self._stream
         if self.file.is_folder:
             raise _is_folder(self.file, ".arrow")
-        ipc = require("pyarrow.ipc", extra="files", purpose="reading Arrow files")
+        pa, ipc = _arrow.library(), require("pyarrow.ipc", extra="files", purpose="reading Arrow files")
         head = self.file.head()[:8]
         if not head:
             return None
@@ -195,21 +201,23 @@ class Arrow(RecordBatches):
                     f"{self.file} is an Arrow file, whose table of contents is at its end; expected an Arrow stream "
                     "where it is gzipped or piped. Pass the path of the plain file."
                 )
-            stream = ipc.open_stream(_arrow.library().PythonFile(_Stream(opened), mode="r"))
+            stream = ipc.open_stream(pa.PythonFile(Messages(opened, Limit(self.file)), mode="r"))
             self._stream = stream if self.file.stream is not None else None
             return stream
         opened.close()
         options = ipc.IpcReadOptions()
         if columns is not None:
-            names = self._head().names
-            options.included_fields = [names.index(name) for name in columns]
-        mapped = _arrow.library().memory_map(str(self.file.path))
+            places = {name: place for place, name in enumerate(self._head().names)}
+            options.included_fields = [places[name] for name in columns]
+        mapped = pa.memory_map(str(self.file.path)).read_buffer()
+        data, limit = memoryview(mapped).cast("B"), Limit(self.file, mapped.size)
         if head[:6] != b"ARROW1":
-            return ipc.open_stream(mapped, options=options)
-        whole = ipc.open_file(mapped)
+            messages = Mapped(data, limit)
+            return ipc.open_stream(pa.PythonFile(messages, mode="r"), options=options)
+        self._blocks = Blocks(data, limit)
         # To pick columns, the reader of files copies what is mapped; that pays only where they are packed.
-        packed = columns is not None and whole.num_record_batches and _is_packed(whole.get_batch(0), mapped)
-        return ipc.open_file(mapped, options=options) if packed else whole
+        packed = columns is not None and self._blocks.is_packed()
+        return ipc.open_file(pa.BufferReader(mapped), options=options if packed else None)
 
     def _close(self) -> None:
         """Close a gzipped file; what comes from a pipe stays open until its end."""
@@ -235,35 +243,15 @@ class Arrow(RecordBatches):
         opened = self._open(columns)
         if opened is None:
             return
-        if hasattr(opened, "num_record_batches"):
-            yield from (opened.get_batch(i) for i in range(opened.num_record_batches))
+        if self._blocks is not None:
+            for i in range(opened.num_record_batches):
+                self._blocks.check(i)
+                yield opened.get_batch(i)
             return
         try:
             yield from opened
         finally:
             self._close()
-
-
-def _is_packed(batch: Any, mapped: Any) -> bool:
-    """Whether the columns were unpacked when they were read: then they do not lie in the file."""
-    mapped.seek(0)
-    first = mapped.read_buffer(1).address
-    buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None]
-    return any(buffer.size and not first <= buffer.address < first + mapped.size() for buffer in buffers)
-
-
-class _Stream:
-    """A stream as Arrow wants one."""
-
-    closed = False
-
-    def __init__(self, stream: Any):
-        self.read, self._stream = stream.read, stream
-
-    def close(self) -> None:
-        """Close the stream."""
-        self.closed = True
-        self._stream.close()
 
 
 class HuggingFace(RecordBatches):
@@ -352,17 +340,18 @@ class HuggingFace(RecordBatches):
     def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         pa = _arrow.library()
         own = [name for name in columns if self._splits is None or name != "split"]
-        whole = self._head()
+        expected = {name: self._head().field(name).type for name in own}
         start = 0
         for split, path in self._shards():
             shard = self._shard(path)
             held = shard._head()
-            for name in own:
-                if name not in held.names or held.field(name).type != whole.field(name).type:
-                    seen = held.field(name).type if name in held.names else "nothing"
+            names = set(held.names)
+            for name, kind in expected.items():
+                seen = held.field(name).type if name in names else "nothing"
+                if seen != kind:
                     raise InputError(
-                        f"{shard.file} has {seen} in the column {brief(name)} and the first data file "
-                        f"{whole.field(name).type}; expected one type throughout. Read the splits one by one."
+                        f"{shard.file} has {seen} in the column {brief(name)} and the first data file {kind}; expected "
+                        "one type throughout. Read the splits one by one."
                     )
             self._starts.append((start, split, shard.file))
             for batch in shard._batches(own or held.names[:1], size):
@@ -375,5 +364,12 @@ class HuggingFace(RecordBatches):
                 yield pa.record_batch(arrays, names=own + ["split"] * (len(columns) - len(own)))
 
     def _place(self, row: int) -> str:
-        first, _, file = next(one for one in reversed(self._starts) if one[0] <= row)
+        first, _, file = self._start(row)
         return file.row(row - first)
+
+    def _beside(self, row: int) -> Path | None:
+        path = self._start(row)[2].path
+        return None if path is None else path.parent
+
+    def _start(self, row: int) -> tuple[int, str, File]:
+        return next(one for one in reversed(self._starts) if one[0] <= row)

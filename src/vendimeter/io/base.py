@@ -90,6 +90,20 @@ class Reader(ABC):
         Only what these columns need is read, where the format allows that. Each is known to be among `names`.
         """
 
+    # The column with the samples, where one was settled on: lists of numbers beside it may differ in their lengths.
+    strict: str | None = None
+
+    def usual(self) -> list[str]:
+        """The columns of a table where none is named: those of most records. All of them, unless records differ."""
+        return self.names()
+
+    def lengths(self) -> dict[str, int] | None:
+        """The number of rows of each column where they may differ, as of arrays in one file; None elsewhere.
+
+        `parts` and `whole` take columns of one length.
+        """
+        return None
+
     def whole(self, columns: Sequence[str]) -> Part | None:
         """All records at once where that costs no memory, such as a file that is mapped; None elsewhere."""
         return None
@@ -134,8 +148,8 @@ class Sequential(Reader):
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """Parts of at most `size` records, of texts in the order of `names`."""
-        names = self.names()
-        wanted = [(name, names.index(name)) for name in (names if columns is None else columns)]
+        at = {name: i for i, name in enumerate(self.names())}
+        wanted = [(name, at[name]) for name in (at if columns is None else columns)]
         remaining = self.remaining()
         while batch := list(itertools.islice(remaining, size)):
             yield Part(

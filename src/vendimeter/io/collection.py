@@ -12,6 +12,7 @@ import numpy as np
 
 from vendimeter import _frames
 from vendimeter._arrays import take
+from vendimeter._arrays import to_list as plain_list
 from vendimeter._messages import brief, shape_of, unknown
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken
@@ -70,6 +71,7 @@ class Collection:
         skipped: Broken | None = None,
         source: str = "",
         place: Callable[[int], str] | None = None,
+        nested: bool | None = None,
     ):
         self.samples, self.labels, self.weights, self.ids = samples, labels, weights, ids
         self.columns = columns or {}
@@ -77,6 +79,7 @@ class Collection:
         self.skipped = skipped or Broken()
         self.source = source
         self._place = place
+        self._nested = nested
 
     @property
     def is_table(self) -> bool:
@@ -86,14 +89,12 @@ class Collection:
     @property
     def is_nested(self) -> bool:
         """Whether each sample is a list of texts, such as the answers to one prompt: groups, then."""
-        return (
-            isinstance(self.samples, list)
-            and bool(self.samples)
-            and all(
-                isinstance(item, list) and all(isinstance(part, str) for part in item)
-                for item in self.samples
-            )
-        )
+        if self._nested is None:
+            items = self.samples if isinstance(self.samples, list) else []
+            lists = [item for item in items if isinstance(item, list)]
+            texts = all(isinstance(part, str) for item in lists for part in item)
+            self._nested = len(lists) == len(items) > 0 and texts
+        return self._nested
 
     @property
     def is_group(self) -> bool:
@@ -145,6 +146,7 @@ class Collection:
             skipped=self.skipped,
             source=self.source,
             place=lambda i: self.place(int(places[i])),
+            nested=self._nested,
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -199,6 +201,7 @@ class Collection:
             skipped=first.skipped,
             source=first.source,
             place=place,
+            nested=first._nested,
         )
 
     # ------------------------------------------------------------------------------------- for those who take it
@@ -215,6 +218,21 @@ class Collection:
             text, end = str(error), found.end()
             raise type(error)(f"{text[:end]} ({self.place(int(found[1]))}){text[end:]}") from None
 
+    def noted(self, found: Any) -> Any:
+        """A score with the number of records that were left out in its diagnostics, if there are any."""
+        count = self.skipped.count
+        return found.noted(left_out=count) if count and hasattr(found, "noted") else found
+
+    def refuse_default(self, kernel: Any) -> None:
+        """The default kernel takes vectors; a collection that is known to be of another kind has its own."""
+        from vendimeter.io.kinds import KINDS
+
+        usual = KINDS.get(self.kind or "vectors", "cosine")
+        if isinstance(kernel, str) and kernel == "cosine" != usual:
+            raise InputError(
+                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}."
+            )
+
     def one(self) -> Any:
         """The samples, for functions that score one collection."""
         if self.is_group:
@@ -225,43 +243,50 @@ class Collection:
             )
         return self.samples
 
-    def labelled(self, by: Any = None) -> Collection:
-        """One sample an item, with its labels, for functions that score groups; a list of texts is a group of its own.
-
-        `by` names a column with the labels or is one; without it they are those of the collection.
-        """
-        labels = self.labels
+    def labels_by(self, by: Any) -> Any:
+        """The labels: the column that `by` names, `by` itself, or without it those of the collection."""
+        if by is None:
+            return self.labels
         if isinstance(by, str) and by in self.columns:
-            labels = self.columns[by]
-        elif isinstance(by, str) and not self.is_table:
+            return self.columns[by]
+        if isinstance(by, str) and not self.is_table:
             raise unknown("column", by, self.columns)
-        elif by is not None:
-            labels = by
-        if not self.is_group:
-            return Collection(self.samples, labels=labels, weights=self.weights, place=self._place)
+        several = isinstance(by, list | tuple) and 0 < len(by) != len(self)
+        if several and all(isinstance(name, str) and name in self.columns for name in by):
+            return list(zip(*(plain_list(self.columns[name]) for name in by), strict=True))
+        return by
+
+    def groups(self, by: Any = None) -> dict[Any, list[str]]:
+        """Lists of texts by their labels, or by their positions; an empty list is an empty group."""
         if self.weights is not None:
             raise InputError(
                 "each sample is a list of texts, and there is one weight a list; expected texts of equal weight. "
                 "Leave the weights away."
             )
-        names: Sequence[Any] = range(len(self)) if labels is None else labels
+        labels = self.labels_by(by)
+        names: Sequence[Any] = range(len(self)) if labels is None else plain_list(labels)
         if len(names) != len(self):
             raise InputError(
                 f"by has {len(names)} labels and there are {len(self)} lists of texts; expected one a list."
             )
-        rows = np.repeat(np.arange(len(self)), [len(group) for group in self.samples])
-        return Collection(
-            [text for group in self.samples for text in group],
-            labels=[names[row] for row in rows.tolist()],
-            place=lambda i: self.place(int(rows[i])),
-        )
+        found: dict[Any, list[str]] = {}
+        for i, (name, texts) in enumerate(zip(names, self.samples, strict=True)):
+            if name in found:
+                raise InputError(
+                    f"the label {brief(name)} is that of several lists of texts, {self.place(i)} among them; expected "
+                    "one a list, since each is a group. Take several columns, such as by=['model', 'prompt'], and "
+                    "average the groups with mean(by=…)."
+                )
+            found[name] = texts
+        return found
 
     def probabilities(self) -> np.ndarray | None:
         """The weights, divided by their sum."""
         if self.weights is None:
             return None
         weights = np.asarray(self.weights, dtype=np.float64)
-        total = weights.sum()
+        with np.errstate(over="ignore"):
+            total = weights.sum()
         return weights / total if 0 < total < np.inf else weights
 
 
@@ -272,10 +297,12 @@ def takes_collections(function: _F) -> _F:
     def taking(samples: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(samples, Collection):
             return function(_frames.known(samples), *args, **options)
+        samples.refuse_default(args[0] if args else options.get("kernel", "cosine"))
         own = samples.probabilities()
         if own is not None and options.get("weights") is None and options.get("counts") is None:
             options["weights"] = own
         with samples.placed():
-            return function(samples.one(), *args, **options)
+            found = function(samples.one(), *args, **options)
+        return samples.noted(found)
 
     return taking  # type: ignore[return-value]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, digits, shape_of
+from vendimeter._messages import brief, shape_of
 from vendimeter.errors import InputError
 
-__all__ = ["as_numbers", "from_cells", "joined"]
+__all__ = ["from_cells", "joined", "lists_of_texts", "stacked"]
 
 Place = Callable[[int], str]
 
@@ -38,25 +39,28 @@ def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
     ]
 
 
-def as_numbers(column: Any, name: str, place: Place) -> np.ndarray:
-    """A column of weights as numbers from 0 up."""
-    values = np.empty(len(column))
-    for i, value in enumerate(column.tolist() if isinstance(column, np.ndarray) else column):
-        try:
-            values[i] = float(value)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{place(i)} has {brief(value)} in the column {name!r} of weights; expected a number from 0 up."
-            ) from None
-        if not 0 <= values[i] < np.inf:
-            raise InputError(
-                f"{place(i)} has the weight {digits(values[i])}; expected a finite number from 0 up."
-            )
-    return values
-
-
 def from_cells(column: Any, name: str, place: Place) -> Any:
     """Texts as the numbers or vectors that they stand for, where all of them do; as they are otherwise."""
     from vendimeter.io.text_files import numbers, vectors
 
     return vectors(numbers(column, name, place), name, place)
+
+
+def lists_of_texts(cells: Any) -> Any:
+    """Cells such as ["fruity", "sweet"] as the lists that they stand for, where all of them do."""
+    try:
+        found = [json.loads(cell) for cell in cells]
+    except (ValueError, RecursionError):
+        return cells
+    return found if all(isinstance(item, list) for item in found) else cells
+
+
+def stacked(columns: Mapping[str, Any], place: Place) -> np.ndarray:
+    """Columns of numbers side by side, as vectors."""
+    for name, column in columns.items():
+        if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "buif":
+            raise InputError(
+                f"the column {name!r} holds {brief(column[0])} ({place(0)}); expected numbers in each column of "
+                "samples."
+            )
+    return np.column_stack(list(columns.values()))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import math
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ __all__ = ["Json", "is_vector"]
 
 _WHITE = re.compile(r"[ \t\n\r]*")
 _ENDS = frozenset(",] \t\n\r")  # what may follow an element of an array
+LOOKED_AT = 100  # sound records that tell the fields and their types
 _LONGEST_TOKEN = 16  # characters: an error this near the end of a piece may come from a token cut in two
 _TOO_DEEP = "is nested too deeply to be a sample; expected values, lists and objects a few levels deep"
 _TYPES: dict[type, str] = {
@@ -35,12 +38,18 @@ def is_vector(value: Any) -> bool:
     return isinstance(value, list) and set(map(type, value)) in _NUMBERS
 
 
+def _most(values: Iterable[Any]) -> Any:
+    """The value that comes most often; of several the first."""
+    return Counter(values).most_common(1)[0][0]
+
+
 class Json(Sequential):
     r"""Records in JSON: objects, one a line (.jsonl, .ndjson) or in one array (.json).
 
-    The fields of the first record are the columns. Lists of numbers become rows of a float64 array and must have the
-    length of the first; other lists stay lists. Every field that is wanted must be there, not null, and of one type.
-    Where a line is a text it is in the column "text", where it is a number or a list in the column "data".
+    The fields of the first hundred records are the columns, and what most of these records have in a field is its
+    type. Lists of numbers become rows of a float64 array and must have one length; other lists stay lists. Every field
+    that is wanted must be there, not null, and of its type. Where a line is a text it is in the column "text", where it
+    is a number or a list in the column "data".
 
     Examples
     --------
@@ -57,15 +66,34 @@ class Json(Sequential):
         super().__init__(file, broken)
         self._fault = ""  # of the value that is being decoded
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=self._constant)
+        self._seen: list[
+            Any
+        ] = []  # the first records, until they are read; from `names` on those of one form
+        self._names: list[str] | None = None
+        self._usual: list[str] = []
 
     def names(self) -> list[str]:
-        """The fields of the first record."""
-        first = self.first()
-        if isinstance(first, str):
-            self.samples = "text"
-        elif first is not None and not isinstance(first, dict):
-            self.samples = "data"
-        return list(first) if isinstance(first, dict) else [self.samples] if self.samples else []
+        """The fields of the first records, in the order in which they appear."""
+        if self._names is None:
+            self.first()
+            if not self._seen:
+                self._names = []
+            elif _most(isinstance(value, dict) for value in self._seen):
+                self._seen = [value for value in self._seen if isinstance(value, dict)]
+                self._names = list(dict.fromkeys(itertools.chain.from_iterable(self._seen)))
+                usual = _most(map(frozenset, self._seen))
+                self._usual = [name for name in self._names if name in usual]
+            else:
+                bare = [value for value in self._seen if not isinstance(value, dict)]
+                self.samples = "text" if _most(isinstance(value, str) for value in bare) else "data"
+                self._seen = [{self.samples: value} for value in bare]
+                self._names = self._usual = [self.samples]
+        return list(self._names)
+
+    def usual(self) -> list[str]:
+        """The fields that most of the first records have, and no others."""
+        self.names()
+        return list(self._usual)
 
     def place(self, where: tuple[int, int]) -> str:
         """The line of a record, and which it is where a line may hold several."""
@@ -75,21 +103,43 @@ class Json(Sequential):
     def records(self) -> Iterator[tuple[tuple[int, int], Any]]:
         """Values at their places; in a file of lines the number of the record is left 0."""
         listed = self.file.ending == ".json" and self.file.head().removeprefix(BOM).lstrip()[:1] == b"["
-        for where, value, fault in self._elements() if listed else self._lines():
+        coming = self._elements() if listed else self._lines()
+        ahead, trouble = self._look(coming)
+        for where, value, fault in itertools.chain(ahead, coming):
             fault = fault or self._unusable(value)
             if fault:
                 self.broken.add(self.place(where), fault)
             else:
                 yield where, value
+        if trouble is not None:
+            raise trouble
+
+    def _look(self, coming: Iterator[Any]) -> tuple[list[Any], InputError | None]:
+        """What comes first and what ended it; whatever is wrong there is an error only when it is its turn."""
+        ahead = []
+        try:
+            for where, value, fault in coming:
+                ahead.append((where, value, fault))
+                if not fault and not self._unusable(value):
+                    self._seen.append(value)
+                elif not self.broken.skip:
+                    break  # nothing after it will be read
+                if len(self._seen) == LOOKED_AT:
+                    break
+        except InputError as error:
+            return ahead, error
+        return ahead, None
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
-        """Parts of at most `size` records; without `columns` they must agree in their fields."""
+        """Parts of at most `size` records; without `columns` they must have the usual fields and no others."""
         names = self.names()
-        table = _Table(names if columns is None else columns, names if columns is None else None)
+        table = _Table(self._usual if columns is None else columns, columns is None, self._seen, self.strict)
+        self._seen = []
         bare, known = bool(self.samples), []
         for where, value in self.remaining():
             if isinstance(value, dict) == bare:
-                fault = f"is {brief(value)} and the first record {'none' if bare else 'an object'}; expected one form"
+                others = "are none" if bare else "are objects"
+                fault = f"is {brief(value)} and other records {others}; expected one form"
             else:
                 fault = table.add({names[0]: value} if bare else value)
             if fault:
@@ -107,8 +157,7 @@ class Json(Sequential):
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            twice = _most(name for name, _ in pairs)
             self._fault = f"has the field {brief(twice)} twice; expected each field once"
         return found
 
@@ -258,20 +307,36 @@ class _Text:
 
 
 class _Table:
-    """Columns that grow by records; the first says what each column holds."""
+    """Columns that grow by records; most of those that were seen before say what each column holds."""
 
-    def __init__(self, wanted: Sequence[str], exactly: Sequence[str] | None):
+    def __init__(
+        self, wanted: Sequence[str], exactly: bool, seen: Sequence[dict[str, Any]], strict: str | None = None
+    ):
         self._wanted = list(wanted)
-        self._exactly = None if exactly is None else frozenset(exactly)
+        self._strict = self._wanted[0] if strict is None and len(self._wanted) == 1 else strict
+        self._exactly = frozenset(wanted) if exactly else None
         self._types: dict[str, str] = {}
         self._widths: dict[str, int] = {}  # of the columns of vectors
         self._held: dict[str, Any] = {}
+        for name in self._wanted:
+            self._learn(name, [record[name] for record in seen if record.get(name) is not None])
+
+    def _learn(self, name: str, values: Sequence[Any]) -> None:
+        if not values:
+            return
+        self._types[name] = _most(_TYPES[type(value)] for value in values)
+        lists = [value for value in values if isinstance(value, list)]
+        if self._types[name] == "a list" and _most(map(is_vector, lists)):
+            widths = [len(value) for value in lists if is_vector(value)]
+            # Lists beside the samples stay lists, and those of a table if it is plain that they are no vectors.
+            if name == self._strict or (self._strict is None and len(set(widths)) == 1):
+                self._widths[name] = _most(widths)
 
     def add(self, record: dict[str, Any]) -> str:
         """Take a record, all of it or nothing; what is wrong with it, "" as a rule."""
         if self._exactly is not None and record.keys() != self._exactly:
             odd = ", ".join(sorted(map(brief, record.keys() ^ self._exactly))[:8])
-            return f"differs from the first record in its fields: {odd}; expected the same fields"
+            return f"differs from other records in its fields: {odd}; expected the same fields"
         for name in self._wanted:
             value = record.get(name)
             if type(value) is str and self._types.get(name) == "a text":
@@ -279,9 +344,10 @@ class _Table:
             fault = self._fault(name, value, name in record)
             if fault:
                 return fault
-        if not self._types:
-            self._types = {name: _TYPES[type(record[name])] for name in self._wanted}
-            self._widths = {name: len(record[name]) for name in self._wanted if is_vector(record[name])}
+        if len(self._types) < len(self._wanted):  # of some no value was seen
+            for name in self._wanted:
+                if name not in self._types:
+                    self._learn(name, [record[name]])
         for name in self._wanted:
             if name in self._widths:
                 self._held.setdefault(name, array("d")).extend(record[name])
@@ -296,14 +362,14 @@ class _Table:
         kind = _TYPES[type(value)]
         if kind != self._types.get(name, kind):
             return (
-                f"has {kind}, {brief(value)}, in the field {brief(name)} and the first record {self._types[name]}; "
+                f"has {kind}, {brief(value)}, in the field {brief(name)} and other records {self._types[name]}; "
                 "expected one type"
             )
         numeric = is_vector(value)
         width = self._widths.get(name)
         if width is not None and (not numeric or len(value) != width):
             seen = f"{len(value)} numbers" if numeric else f"{brief(value)}, which is no list of numbers,"
-            return f"has {seen} in the field {brief(name)} and the first record {width} numbers; expected one length"
+            return f"has {seen} in the field {brief(name)} and other records {width} numbers; expected one length"
         try:
             finite = (
                 all(map(math.isfinite, value)) if numeric else not (kind == "a number" and value in _INFINITE)

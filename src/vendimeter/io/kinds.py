@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.collection import Collection
 
 __all__ = ["KINDS", "Guess", "guess"]
@@ -18,6 +18,7 @@ __all__ = ["KINDS", "Guess", "guess"]
 # Each kind with the kernel that the command takes for it.
 KINDS = {
     "vectors": "cosine",
+    "numbers": "rbf",
     "texts": "ngram",
     "images": "pixels",
     "molecules": "morgan",
@@ -29,6 +30,8 @@ KINDS = {
     "table": "match",
 }
 
+NOT_NUMBERS = ("texts", "tokens", "categories", "molecules", "sequences")  # kinds of which "01" is not 1
+
 LOOKED_AT = 1000  # samples that are looked at
 
 _SMILES = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[=#$/\\.:()~+-]|%?\d)+")
@@ -36,6 +39,10 @@ _SMILES_MARK = re.compile(r"[=#()\[\]]|[cno]\d|C\d|CC")
 _DNA = frozenset("ACGTUNRYKMSWBDHV")
 _PROTEIN = frozenset("ACDEFGHIKLMNPQRSTVWYXBZUO*")
 MOST = 0.9
+TRIED, FEWEST = (
+    50,
+    0.1,
+)  # texts that RDKit is asked about; the share it must read: a poor model writes many others
 SHORTEST_SEQUENCE = 12  # letters: a shorter run of capitals is as likely a word
 
 
@@ -70,7 +77,7 @@ def guess(collection: Collection) -> Guess:
     if all(_is_picture(item) for item in seen):
         return Guess("images", "pictures")
     if isinstance(first, Sequence) and collection.is_nested:
-        return _of_lists(seen)
+        return _of_lists(seen, collection.labels)
     if type(first).__module__.startswith("rdkit"):
         return Guess("molecules", "structures")
     if all(isinstance(item, bool | int | float) for item in seen):
@@ -89,7 +96,7 @@ def _of_array(samples: np.ndarray) -> Guess:
             return Guess("images", f"bytes in {samples.ndim} axes")
         return Guess("vectors", f"arrays of shape {samples.shape[1:]}")
     if samples.ndim == 1:
-        return Guess("categories" if samples.dtype.kind in "biu" else "vectors", "single numbers")
+        return Guess("categories" if samples.dtype.kind in "biu" else "numbers", "single numbers")
     if samples.dtype == bool:
         return Guess("tags", f"rows of {samples.shape[1]} marks, yes or no")
     seen = samples[:LOOKED_AT]
@@ -107,7 +114,7 @@ def _of_texts(texts: Sequence[str]) -> Guess:
     # A model's molecules are not all well formed: most of them will do.
     formed = sum(1 for text in filled if _SMILES.fullmatch(text))
     marked = sum(1 for text in filled if _SMILES_MARK.search(text))
-    if filled and formed >= MOST * len(filled) and marked >= 0.5 * len(filled):
+    if filled and formed >= MOST * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
         return Guess("molecules", "the texts are SMILES")
     letters = [set(text.upper()) for text in filled]
     capital = all(text.isupper() or text.islower() for text in filled)
@@ -122,8 +129,24 @@ def _of_texts(texts: Sequence[str]) -> Guess:
     return Guess("texts", "words and sentences")
 
 
-def _of_lists(lists: Sequence[Sequence[str]]) -> Guess:
-    """Lists of texts are answers, a group each, unless the texts are few, short and come again and again."""
+def _are_molecules(texts: Sequence[str]) -> bool:
+    """Whether RDKit, where it is installed, can read some of them: a telephone number is made of the same signs."""
+    try:
+        from vendimeter._molecules import parse_all
+
+        found = [reason is None for _, reason in parse_all(list(texts[:TRIED]))]
+    except MissingDependencyError:
+        return True
+    return sum(found) >= FEWEST * len(found)
+
+
+def _of_lists(lists: Sequence[Sequence[str]], labels: Any) -> Guess:
+    """Lists of texts are answers, a group each, unless the texts are few, short and come again and again.
+
+    Where each list has a label of its own, such as a prompt, it is a group: no one groups single samples.
+    """
+    if labels is not None and len(set(map(str, labels[: len(lists)]))) == len(lists) > 1:
+        return Guess("texts", "lists of texts, each a group with a label of its own")
     parts = [part for item in lists for part in item]
     short = all(len(part) <= 40 and len(part.split()) <= 3 for part in parts)
     if parts and short and len(set(parts)) <= len(parts) / 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,26 +13,21 @@ from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import File
 
-__all__ = ["ENDINGS", "PictureFolder"]
+__all__ = ["ENDINGS", "PictureFile", "PictureFolder"]
 
-ENDINGS = frozenset(
-    [
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".webp",
-        ".bmp",
-        ".gif",
-        ".tif",
-        ".tiff",
-        ".ppm",
-        ".pgm",
-        ".pbm",
-        ".avif",
-        ".jp2",
-    ]
-)
+ENDINGS = frozenset([
+    ".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm",
+    ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".j2k", ".jpx", ".jpf",
+])  # fmt: skip
+# Pictures too, of forms that are not decoded: to pass over them would be to score another collection.
+_UNREAD = frozenset([
+    ".heic", ".heif", ".hif", ".jxl", ".jxr", ".jls", ".svg", ".svgz", ".psd", ".psb", ".xcf", ".kra",
+    ".tga", ".pcx", ".dds", ".ico", ".cur", ".icns", ".eps", ".ai", ".emf", ".wmf", ".exr", ".hdr", ".pfm",
+    ".pam", ".qoi", ".fits", ".dcm", ".dib", ".sgi", ".xbm", ".xpm", ".raw", ".dng", ".cr2", ".cr3", ".crw",
+    ".nef", ".nrw", ".arw", ".srf", ".sr2", ".orf", ".rw2", ".raf", ".pef", ".srw", ".x3f", ".3fr", ".erf",
+    ".kdc", ".mrw",
+])  # fmt: skip
+_PICTURES = ENDINGS | _UNREAD
 _SYSTEM = frozenset(
     ["__MACOSX", "Thumbs.db", "desktop.ini"]
 )  # what systems leave behind, beside hidden files
@@ -43,10 +39,11 @@ _TABLES = frozenset(
 class PictureFolder(Reader):
     """The pictures of a folder and its subfolders, in order of their names.
 
-    Columns are "image" (the path; it is decoded where it is compared), "label" (the subfolder, or "" for pictures in
-    the folder itself) and "id" (the path below the folder). Hidden files are left out. Links to files in the folder are
-    followed, links that lead out of it are not; a linked folder is read where it lies. Where broken records are left
-    out, every picture is decoded once to find out.
+    Columns are "image" (the path; it is decoded where it is compared), "label" (the subfolder, or the folder itself for
+    pictures that lie in it) and "id" (the path below the folder). Hidden files are left out. Links to files in the
+    folder are followed, links that lead out of it are not; a linked folder is read where it lies. A picture of a form
+    that is not read, such as .heic, is a broken record; what is no picture is passed over. Where broken records are
+    left out, every picture is decoded once to find out.
 
     Examples
     --------
@@ -57,8 +54,8 @@ class PictureFolder(Reader):
     ...     path.parent.mkdir(exist_ok=True)
     ...     path.touch()
     >>> part = next(PictureFolder(File.of(folder.name), Broken()).parts(["id", "label"], 10))
-    >>> part.columns
-    {'id': ['c.gif', 'cats/a.JPG', 'cats/b.png'], 'label': ['', 'cats', 'cats']}
+    >>> part.columns["id"], part.columns["label"][1:]
+    (['c.gif', 'cats/a.JPG', 'cats/b.png'], ['cats', 'cats'])
     >>> folder.cleanup()
     """
 
@@ -76,6 +73,11 @@ class PictureFolder(Reader):
     def names(self) -> list[str]:
         """The three columns."""
         return ["image", "label", "id"]
+
+    def no_column(self, name: str) -> InputError:
+        """The error for another column: it may be that the folder holds tables."""
+        self._found()
+        return super().no_column(name)
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """Parts with these columns."""
@@ -95,7 +97,14 @@ class PictureFolder(Reader):
         return repr(printable(self._folder.joinpath(*name)))
 
     def _is_usable(self, name: tuple[str, ...]) -> bool:
-        path = self._folder.joinpath(*name)
+        path, ending = self._folder.joinpath(*name), _ending(name[-1])
+        if ending in _UNREAD and not path.is_dir():
+            self.broken.add(
+                self._place(name),
+                f"is a picture of a form that is not read ({ending})",
+                "Convert it to .png, or take it out of the folder.",
+            )
+            return False
         if path.is_symlink():
             if not path.exists():
                 self.broken.add(self._place(name), "is a link to nothing")
@@ -122,7 +131,7 @@ class PictureFolder(Reader):
     def _found(self) -> list[tuple[str, ...]]:
         """The pictures, and the links to folders, by the names of the folders that they lie in and their own."""
         found: list[tuple[str, ...]] = []
-        others: Counter[str] = Counter()
+        others: Counter[tuple[str, bool]] = Counter()  # endings as written, and whether in a subfolder
         waiting: list[tuple[str, ...]] = [()]
         while waiting:
             names = waiting.pop()
@@ -132,11 +141,15 @@ class PictureFolder(Reader):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(own)
-                elif Path(entry.name).suffix.lower() in ENDINGS or (entry.is_symlink() and entry.is_dir()):
+                elif _ending(entry.name) in _PICTURES or (entry.is_symlink() and entry.is_dir()):
                     found.append(own)
                 else:
-                    others[Path(entry.name).suffix.lower()] += 1
-        if not any(Path(own[-1]).suffix.lower() in ENDINGS for own in found):
+                    others[Path(entry.name).suffix, bool(names)] += 1
+        endings = Counter(_ending(own[-1]) for own in found)
+        unread = sum(endings[ending] for ending in _UNREAD)
+        tables = sum(count for (ending, _), count in others.items() if ending.lower() in _TABLES)
+        # Shards may well come with a logo, and photographs with a table.
+        if not endings.keys() & ENDINGS and (not unread or tables >= unread):
             raise self._nothing(others)
         # The order of a folder is that of its file system; this one is the same everywhere.
         return sorted(found)
@@ -151,22 +164,71 @@ class PictureFolder(Reader):
                 "permissions, or take it out of the folder."
             ) from None
 
-    def _nothing(self, others: Counter[str]) -> EmptyError:
+    def _nothing(self, others: Counter[tuple[str, bool]]) -> EmptyError:
         count = others.total()
         if not count:
             return EmptyError(
                 f"{self.file} is an empty folder; expected pictures, such as .png or .jpg files."
             )
-        kinds = ", ".join(printable(ending) or "no ending" for ending, _ in others.most_common(5))
-        table = next((ending for ending, _ in others.most_common() if ending in _TABLES), None)
-        advice = f" Read them with the pattern {printable(self._folder / f'*{table}')!r}." if table else ""
+        endings: Counter[str] = Counter()
+        for (ending, _), number in others.items():
+            endings[ending] += number
+        kinds = ", ".join(printable(ending) or "no ending" for ending, _ in endings.most_common(5))
+        table = next((ending for ending, _ in endings.most_common() if ending.lower() in _TABLES), None)
+        advice = ""
+        if table is not None:
+            parts = ("**", f"*{table}") if others[table, True] else (f"*{table}",)
+            pattern = Path(glob.escape(os.fspath(self._folder)), *parts)
+            advice = f" Read them with the pattern {printable(pattern)!r}."
         files = "1 file, not" if count == 1 else f"{count:,} files, none of them"
         return EmptyError(
             f"{self.file} has {files} a picture: {kinds}; expected .png, .jpg and their like.{advice}"
         )
 
 
+def _ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
 def _column(column: str, names: Sequence[tuple[str, ...]], folder: Path) -> list[str] | list[Path]:
     if column == "image":
         return [folder.joinpath(*name) for name in names]
-    return ["/".join(name) if column == "id" else name[0] if len(name) > 1 else "" for name in names]
+    own = folder.resolve().name
+    return ["/".join(name) if column == "id" else name[0] if len(name) > 1 else own for name in names]
+
+
+class PictureFile(Reader):
+    """A single picture, named by itself or by a pattern; its label is the name of its folder.
+
+    Examples
+    --------
+    >>> part = next(PictureFile(File.of("photos/cats/a.png"), Broken()).parts(["id", "label"], 10))
+    >>> part.columns
+    {'id': ['a.png'], 'label': ['cats']}
+    """
+
+    samples: str | None = "image"
+    label: str | None = "label"
+    id: str | None = "id"
+    kind: str | None = "images"
+
+    def names(self) -> list[str]:
+        """The columns of a folder."""
+        return ["image", "label", "id"]
+
+    def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
+        """The one record."""
+        path = self.file.path
+        if path is None:
+            raise InputError("standard input was said to be a picture; expected the path of one.")
+        if self.broken.skip:
+            from vendimeter._pictures import decode
+
+            try:
+                decode(path)
+            except InputError as error:
+                self.broken.add(str(self.file), f"cannot be decoded: {str(error).rstrip('.')}")
+                return
+        held = {"image": path, "label": path.resolve().parent.name, "id": path.name}
+        wanted = self.names() if columns is None else columns
+        yield Part({name: [held[name]] for name in wanted}, lambda _: str(self.file))

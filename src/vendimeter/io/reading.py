@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from vendimeter._arrays import take
 from vendimeter._messages import brief, unknown
 from vendimeter._options import whole_number
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
+from vendimeter.io.picture_files import ENDINGS
+from vendimeter.io.sound import sound
 from vendimeter.io.sources import File, files_of, sniff
 from vendimeter.io.wanted import Wanted
 
 __all__ = ["read", "read_batches"]
 
-BATCH = 8192  # records a batch, unless the user says otherwise
+BATCH = 4096  # records a batch, unless the user says otherwise
 
 _FORMS = {
     "text_files:Lines": (".txt",),
@@ -35,15 +34,15 @@ _FORMS = {
     "structure_files:Sdf": (".sdf", ".sd"),
 }
 _READERS = {ending: reader for reader, endings in _FORMS.items() for ending in endings}
-_CHECKED = ("molecules",)  # kinds of which a text may be broken though the record is not
+_PICTURE = "picture_files:PictureFile"
 _DATASET = ("dataset_info.json", "state.json", "dataset_dict.json")  # what a folder of Hugging Face's has
 
 
 def read(
     path: Any,
     *,
-    samples: str | None = None,
-    label: str | None = None,
+    samples: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = None,
     weight: str | None = None,
     id: str | None = None,
     columns: Sequence[str] | None = None,
@@ -64,9 +63,10 @@ def read(
         A file, a folder, a pattern such as ``"shards/*.parquet"`` (in order of their names), a list of these, or "-"
         for standard input.
     samples, label, weight, id : str, optional
-        The columns with the samples, their labels, weights and names. Formats without columns have their own: the lines
-        of a .txt file, the pictures of a folder and so on. Without `samples` the collection of a file with several
-        columns is a table, for kernels that name columns.
+        The columns with the samples, their labels, weights and names. A list of columns of numbers for `samples` makes
+        vectors of them, one for `label` combinations. Formats without columns have their own: the lines of a .txt file,
+        the pictures of a folder and so on. Without `samples` the collection of a file with several columns is a table,
+        for kernels that name columns.
     columns : list of str, optional
         Other columns to keep; they are in ``collection["name"]``.
     kind : str, optional
@@ -99,6 +99,7 @@ def read(
     """
     wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
     readers = _readers(path, format, wanted.broken)
+    _refuse_columns(readers, wanted, format)
     whole = _whole(readers, wanted, limit)
     if whole is not None:
         return whole
@@ -113,8 +114,8 @@ def read_batches(
     path: Any,
     *,
     size: int = BATCH,
-    samples: str | None = None,
-    label: str | None = None,
+    samples: str | Sequence[str] | None = None,
+    label: str | Sequence[str] | None = None,
     weight: str | None = None,
     id: str | None = None,
     columns: Sequence[str] | None = None,
@@ -150,6 +151,7 @@ def read_batches(
     wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
     size = whole_number(size, "size")
     readers = _readers(path, format, wanted.broken)
+    _refuse_columns(readers, wanted, format)
     return _batches(readers, wanted, size, limit)
 
 
@@ -175,8 +177,8 @@ def _nothing(readers: list[Reader], broken: Broken) -> EmptyError:
 
 
 def _shown(readers: list[Reader]) -> str:
-    first = str(readers[0].file)
-    return first if len(readers) == 1 else f"{len(readers):,} files from {first}"
+    first, last = str(readers[0].file), str(readers[-1].file)
+    return first if len(readers) == 1 else f"{len(readers):,} files ({first} … {last})"
 
 
 # ------------------------------------------------------------------------------------------------- files → readers
@@ -185,7 +187,20 @@ def _shown(readers: list[Reader]) -> str:
 def _readers(path: Any, form: str | None, broken: Broken) -> list[Reader]:
     if form is not None and not isinstance(form, str):
         raise InputError(f"format={brief(form)}; expected the ending to go by, such as 'jsonl'.")
-    return [_reader(file, form, broken) for file in files_of(path, form)]
+    files = files_of(path, form)
+    if sum(file.path is None for file in files) > 1:
+        raise InputError("standard input is named more than once; it can be read only once. Name it once.")
+    return [_reader(file, form, broken) for file in files]
+
+
+def _refuse_columns(readers: list[Reader], wanted: Wanted, form: str | None) -> None:
+    """Lines of standard input have no columns: where some are named, it is a table, and nobody said of what form."""
+    file = readers[0].file
+    if form is None and file.path is None and file.ending == ".txt" and wanted.named:
+        raise InputError(
+            f"{file} was taken for lines of text, and the column {wanted.named[0]!r} is named; expected a form with "
+            "columns. Say which it is with format= (--format), such as csv."
+        )
 
 
 def _reader(file: File, form: str | None, broken: Broken) -> Reader:
@@ -197,14 +212,15 @@ def _reader(file: File, form: str | None, broken: Broken) -> Reader:
     else:
         if not file.ending:
             file.ending = sniff(file)
-        if file.ending not in _READERS:
+        picture = file.ending in ENDINGS
+        if file.ending not in _READERS and not picture:
             if form is not None:
                 raise unknown("format", form, [ending.lstrip(".") for ending in _READERS])
             raise InputError(
                 f"{file} is of type {file.ending!r}; expected one of {', '.join(_READERS)}, the text ones also with "
-                ".gz, or a folder. Say with format= (--format) which it is if the name does not."
+                ".gz, a picture, or a folder. Say with format= (--format) which it is if the name does not."
             )
-        name = _READERS[file.ending]
+        name = _PICTURE if picture else _READERS[file.ending]
     module, _, kind = name.partition(":")
     return getattr(importlib.import_module(f"vendimeter.io.{module}"), kind)(file, broken)
 
@@ -223,43 +239,16 @@ def _parts(readers: list[Reader], wanted: Wanted, size: int, limit: int | None) 
             wanted.settle(reader)
         else:
             wanted.check(reader)
-        for part in reader.parts(wanted.names, size):
+        # No more at a time than are wanted at all: what comes after the limit is not read.
+        for part in reader.parts(wanted.names, size if most is None else min(size, most)):
             if not part.columns or not len(next(iter(part.columns.values()))):
                 continue
             wanted.look(part)
-            part = _checked(part, wanted)
-            count = len(next(iter(part.columns.values())))
-            if most is not None and given + count > most:
-                keep = most - given
-                part = Part({name: column[:keep] for name, column in part.columns.items()}, part.place)
-                count = keep
-            given += count
+            part = sound(part, wanted, None if most is None else most - given)
+            given += len(next(iter(part.columns.values())))
             yield part
             if most is not None and given >= most:
                 return
-
-
-def _checked(part: Part, wanted: Wanted) -> Part:
-    """The records whose samples a kernel can take, where the kind says what they must be and others are skipped."""
-    name = wanted.roles["samples"]
-    if name is None or not wanted.broken.skip or wanted.kind not in _CHECKED:
-        return part
-    keep = _sound(part.columns[name], wanted.broken, part.place)
-    if len(keep) == len(part.columns[name]):
-        return part
-    columns = {key: take(column, keep) for key, column in part.columns.items()}
-    return Part(columns, lambda i: part.place(int(keep[i])))
-
-
-def _sound(samples: Any, broken: Broken, place: Callable[[int], str]) -> np.ndarray:
-    """The positions of molecules that RDKit can read; the others are taken note of."""
-    from vendimeter._molecules import parse_all
-
-    reasons = [reason for _, reason in parse_all(samples)]
-    for i, reason in enumerate(reasons):
-        if reason is not None:
-            broken.add(place(i), reason)
-    return np.flatnonzero([reason is None for reason in reasons])
 
 
 def _whole(readers: list[Reader], wanted: Wanted, limit: int | None) -> Collection | None:
@@ -271,5 +260,5 @@ def _whole(readers: list[Reader], wanted: Wanted, limit: int | None) -> Collecti
     if part is None:
         return None
     wanted.look(part)
-    found = wanted.collection([part], _shown(readers))
+    found = wanted.collection([sound(part, wanted, None)], _shown(readers))
     return found if len(found) else None

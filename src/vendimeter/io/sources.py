@@ -5,7 +5,9 @@ from __future__ import annotations
 import glob
 import gzip
 import io
+import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ from typing import Any
 from vendimeter._messages import brief, printable
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["CHUNK", "File", "files_of", "guarded", "sniff"]
+__all__ = ["CHUNK", "File", "begins_object", "files_of", "guarded", "sniff"]
 
 LONGEST_LINE = 256 << 20  # bytes of one line: what is longer is no record
 FREE_BYTES = 256 << 20  # a packed file may stand for so many bytes in any case …
@@ -26,6 +28,9 @@ HEAD = 4096  # bytes that are looked at to tell what a file is
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+_OBJECT = re.compile(r'\s*\{\s*["}]')
+_SEQUENCE = re.compile(r"[A-Za-z*-]*[A-Za-z][A-Za-z*-]*")  # with gaps, of which the reader says what to do
+_LONGEST_TOKEN = 16  # characters of JSON besides texts: an error this near a cut comes from it
 BINARY = {  # by their first bytes
     b"\x93NUMPY": ".npy",
     b"PK\x03\x04": ".npz",
@@ -304,8 +309,40 @@ def sniff(file: File) -> str:
     # The length of a header in JSON, and its first character.
     if head[8:9] == b"{" and head[4:8] == bytes(4):
         return ".safetensors"
-    start = head.removeprefix(BOM).lstrip()[:1]
-    return {b"{": ".jsonl", b"[": ".json", b">": ".fasta"}.get(start, ".txt")
+    lines = head.removeprefix(BOM).lstrip().splitlines() or [b""]
+    first, *others = (line.decode("utf-8", "replace") for line in lines)
+    cut = (
+        not others and len(head) >= HEAD // 2
+    )  # what is packed may unpack to a little less than was asked for
+    if first.startswith(">") and (cut or (others and _SEQUENCE.fullmatch(others[0].strip()))):
+        return ".fasta"
+    if first.startswith(("{", "[")):
+        return _json(first, cut, any(line.strip() for line in others))
+    return ".txt"
+
+
+def begins_object(text: str) -> bool:
+    """Whether a line begins as an object of JSON does."""
+    return _OBJECT.match(text) is not None
+
+
+def _json(line: str, cut: bool, more: bool) -> str:
+    """The ending for a text that begins with a brace or a bracket: of JSON, or of lines such as "[sigh] ok".
+
+    A value on a line of its own with more after it is one of many; a line of JSON that is not yet complete belongs to
+    an array.
+    """
+    one = ".jsonl" if line.startswith("{") else ".json"
+    try:
+        json.loads(line)
+    except json.JSONDecodeError as error:
+        near = len(line.rstrip()) - (_LONGEST_TOKEN if cut else 0)
+        open_text = cut and error.msg.startswith("Unterminated string")
+        broken = begins_object(line.removeprefix("["))  # its reader says what is wrong
+        return one if broken or open_text or error.pos >= near else ".txt"
+    except (ValueError, RecursionError):  # it is JSON, if none that can be read
+        return one
+    return ".jsonl" if more else one
 
 
 def files_of(source: Any, form: str | None = None) -> list[File]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ __all__ = ["Sdf"]
 
 LARGEST_ENTRY = 16 << 20  # bytes of one structure with its data: more is no structure
 END = b"$$$$"
-FIELD = re.compile(rb">[^\r\n]*?<([^\r\n]+?)>[^<>\r\n]*$")
+LONGEST_NAME = 4096  # bytes of the name of a data field: more is no name
 OWN = ("molecule", "name")
 
 
@@ -160,9 +159,16 @@ def _lines(file: File) -> Iterator[bytes]:
 
 def _fields(text: bytes) -> list[str]:
     """The names of the data fields of an entry, in order."""
-    found = (FIELD.match(line) for line in text.split(b"\n") if line.startswith(b">"))
-    names = [match[1].decode("utf-8", "replace") for match in found if match is not None]
-    return list(dict.fromkeys(names))
+    found = (_name(line) for line in text.split(b"\n") if line.startswith(b">"))
+    return list(dict.fromkeys(name.decode("utf-8", "replace") for name in found if name))
+
+
+def _name(line: bytes) -> bytes:
+    """The name of the data field that a line begins: what its outermost brackets hold; nothing where it begins none."""
+    first, last = line.find(b"<"), line.rfind(b">")
+    if first < 0 or b"\r" in line or line.find(b"<", last) >= 0 or last - first > LONGEST_NAME:
+        return b""
+    return line[first + 1 : last]
 
 
 def _shown(field: str) -> str:

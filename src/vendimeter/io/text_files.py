@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,12 +18,13 @@ from vendimeter._messages import brief
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Sequential
 from vendimeter.io.json_files import Json, is_vector
-from vendimeter.io.sources import LONGEST_LINE, File
+from vendimeter.io.sources import LONGEST_LINE, File, begins_object
 
 __all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles", "numbers", "vectors"]
 
 _NO_LETTER = re.compile(r"[^A-Za-z]")
 _GAPS = "-.~"
+_CODE = re.compile(r"\s*[-+]?0\d")  # as "007": a number would begin otherwise
 _PRINTED = re.compile(r"\[\s*[-+0-9.eE]+(?:\s+[-+0-9.eE]+)+\s*\]")  # as NumPy prints an array
 
 
@@ -226,7 +228,7 @@ class Delimited(Sequential):
         place = self.file.line(number)
         if fault:
             raise InputError(f"{place} {fault}. Mend it: it names the columns.")
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise InputError(f"{place} names the column {brief(twice)} twice; expected different names.")
         if all(value is not None and not math.isnan(value) for value in map(_number, names)):
@@ -247,6 +249,11 @@ class Delimited(Sequential):
         """
         lines = self.file.lines()
         for number, line, fault in lines:
+            if self._names is None and begins_object(line):
+                raise InputError(
+                    f"{self.file.line(number)} is {brief(line)}, as in a file of JSON lines; expected the names of "
+                    'columns. Read it with format="jsonl" (--format jsonl).'
+                )
             if '"' not in line:
                 if line:
                     yield number, line.split(self._separator), fault
@@ -313,6 +320,8 @@ def _number(cell: str) -> float | None:
 def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
     """A column of texts as numbers where every cell is one, and as it is elsewhere; a gap among numbers is an error.
 
+    Codes such as "007" are no numbers.
+
     Examples
     --------
     >>> numbers(["1", "2.5"], "weight", lambda i: f"row {i}")
@@ -324,13 +333,13 @@ def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
         return cells
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
-        value = _number(cell)
+        value = None if _CODE.match(cell) else _number(cell)
         if value is None:
             return cells
         values[i] = value
-    gaps = np.isnan(values)
-    if gaps.all():
+    if not np.isfinite(values).any():
         return cells
+    gaps = np.isnan(values)
     if gaps.any():
         raise InputError(
             f"{place(int(gaps.argmax()))} has no value in the column {brief(name)} of numbers; expected one in every "

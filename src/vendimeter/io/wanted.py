@@ -7,14 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
+from vendimeter._arrays import to_list as plain_list
+from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
-from vendimeter.io.columns import as_numbers, from_cells, joined
-from vendimeter.io.kinds import KINDS, guess
+from vendimeter.io.columns import from_cells, joined, lists_of_texts, stacked
+from vendimeter.io.kinds import KINDS, NOT_NUMBERS, guess
+from vendimeter.io.sound import form_of, weight_of
 
 __all__ = ["Wanted"]
+
+
+def _several(given: Any, role: str) -> list[str]:
+    """The names of several columns for one role, where that is what was given."""
+    if given is None or isinstance(given, str):
+        return []
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(name, str) for name in given):
+        raise InputError(f"{role}={brief(given)}; expected the name of a column, or a list of names.")
+    return list(given)
+
+
+def _name(given: Any, role: str) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"{role}={brief(given)}; expected the name of a column.")
+    return given
 
 
 class Wanted:
@@ -22,8 +39,8 @@ class Wanted:
 
     def __init__(
         self,
-        samples: str | None,
-        label: str | None,
+        samples: str | Sequence[str] | None,
+        label: str | Sequence[str] | None,
         weight: str | None,
         id: str | None,
         columns: Sequence[str] | None,
@@ -36,20 +53,32 @@ class Wanted:
             )
         if kind is not None and kind not in (*KINDS, "guess"):
             raise unknown("kind", kind, [*KINDS, "guess"])
-        roles = {"samples": samples, "label": label, "weight": weight, "id": id}
-        for role, name in roles.items():
-            if name is not None and not isinstance(name, str):
-                raise InputError(f"{role}={brief(name)}; expected the name of a column.")
-        if samples is not None and samples in (label, weight):
-            raise InputError(
-                f"samples and {'label' if samples == label else 'weight'} both name {samples!r}; expected two columns."
-            )
-        self.roles, self.extra = roles, list(columns or ())
+        self.numbers = _several(samples, "samples")  # columns of numbers that make up vectors
+        self.levels = _several(label, "label")  # columns that make up a label
+        roles = {
+            "samples": None if self.numbers else _name(samples, "samples"),
+            "label": None if self.levels else _name(label, "label"),
+            "weight": _name(weight, "weight"),
+            "id": _name(id, "id"),
+        }
+        for role in ("label", "weight"):
+            if (
+                samples is not None
+                and roles[role] in [*self.numbers, roles["samples"]]
+                and roles[role] is not None
+            ):
+                raise InputError(f"samples and {role} both name {roles[role]!r}; expected two columns.")
+        self.roles, self.extra = roles, [*self.numbers, *self.levels, *(columns or ())]
+        self.named = [name for name in [*roles.values(), *self.extra] if name is not None]  # by the caller
         self.kind = kind
         self.broken = Broken(skip=bool(skip_broken))
         self.told_by: str | None = None  # what told the kind, where it was guessed
         self.table = False
         self.cells = False
+        self.nested: bool | None = (
+            None  # whether each sample is a list of texts; None as long as nobody knows
+        )
+        self.cell_forms: dict[str, str] = {}
         self.numeric: dict[str, bool] = {}  # whether texts stand for numbers, as the first batch has it
         self.names: list[str] = []  # of all columns that are read
         self.form: type[Reader] | None = None  # what reads the first file
@@ -60,27 +89,71 @@ class Wanted:
         self.form, self.cells = type(reader), reader.cells
         fixed = {"samples": reader.samples, "label": reader.label, "id": reader.id}
         for role, name in fixed.items():
+            if (role == "samples" and self.numbers) or (role == "label" and self.levels):
+                continue
             if self.roles[role] is None and name in names and name not in self.roles.values():
                 self.roles[role] = name
         said = reader.kind if self.roles["samples"] == reader.samples else None
         self.kind = said or self.kind if self.kind in (None, "guess") else self.kind
         named = [name for name in [*self.roles.values(), *self.extra] if name is not None]
-        if self.roles["samples"] is None:
-            others = [name for name in names if name not in named]
+        usual = self._usual(reader, named)
+        if self.roles["samples"] is None and not self.numbers:
+            taken = set(named)
+            others = [name for name in usual if name not in taken]
             if len(others) == 1:
                 self.roles["samples"] = others[0]
                 named.insert(0, others[0])
             else:
                 self.table = True
-                named = [*names, *named]
+                named = [*usual, *named]
         self.names = list(dict.fromkeys(named))
         self.check(reader)
+
+    def _usual(self, reader: Reader, named: Sequence[str]) -> list[str]:
+        """The columns to take where none is named; of arrays of different lengths, those that go with named ones."""
+        lengths, usual = reader.lengths(), reader.usual()
+        if lengths is None or len(set(lengths.values())) < 2:
+            return usual
+        found = {lengths[name]: name for name in named if name in lengths}
+        if not found:
+            listed = ", ".join(
+                f"{printable(name, 40)} ({count:,})" for name, count in list(lengths.items())[:12]
+            )
+            raise InputError(
+                f"{reader.file} holds arrays of different lengths: {listed}; expected one to be named as that of the "
+                "samples, with samples= (--column)."
+            )
+        if len(found) > 1:
+            (one, first), (other, second) = list(found.items())[:2]
+            raise InputError(
+                f"{brief(first)} in {reader.file} has {one:,} rows and {brief(second)} has {other:,}; expected one "
+                "length."
+            )
+        return [name for name in usual if lengths[name] in found]
 
     def look(self, part: Part) -> None:
         """Settle on a kind, where it is to be guessed, by the first samples."""
         if self.kind == "guess":
             self.kind = None
             self.kind, self.told_by = guess(self.collection([part], ""))
+
+    def is_nested(self, samples: Any) -> bool:
+        """Whether the samples are lists of texts: the first list with anything in it decides for all."""
+        if self.nested is None and isinstance(samples, list) and samples:
+            lists = all(isinstance(item, list) for item in samples[:1])
+            first = next((item for item in samples if isinstance(item, list) and item), None)
+            if not lists or first is not None:
+                self.nested = lists and first is not None and isinstance(first[0], str)
+        return bool(self.nested)
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether texts of cells may stand for numbers."""
+        return self.cells and self.kind not in NOT_NUMBERS
+
+    def form_of_cells(self, name: str, cells: Any) -> str:
+        """What cells stand for, by the first of them; broken ones can be told by that."""
+        return self.cell_forms.setdefault(name, form_of(cells))
 
     def check(self, reader: Reader) -> None:
         """Every file is of one form and has the columns that are read."""
@@ -89,7 +162,8 @@ class Wanted:
                 f"{reader.file} is of another form than the files before it; expected files of one form. Read them "
                 "apart."
             )
-        names = reader.names()
+        reader.strict = self.roles["samples"]
+        names = set(reader.names())  # a table of genes has tens of thousands
         for name in self.names:
             if names and name not in names:
                 raise reader.no_column(name)
@@ -111,11 +185,19 @@ class Wanted:
         columns = {name: joined([part.columns[name] for part in parts], name, place) for name in self.names}
         label, weight, name = (self.roles[role] for role in ("label", "weight", "id"))
         if weight is not None:
-            columns[weight] = as_numbers(columns[weight], weight, place)
+            given = columns[weight]
+            plain = given.tolist() if isinstance(given, np.ndarray) else given
+            columns[weight] = np.array([weight_of(value, weight)[0] for value in plain])
         labels, weights, ids = (None if role is None else columns[role] for role in (label, weight, name))
+        if self.levels:
+            labels = list(zip(*(plain_list(columns[level]) for level in self.levels), strict=True))
         rest = {key: value for key, value in columns.items() if key not in (label, weight, name)}
-        if self.table:
-            held: Any = {key: self._samples(value, key, place) for key, value in rest.items()}
+        if self.numbers:
+            held: Any = stacked(
+                {name: self._samples(columns[name], name, place) for name in self.numbers}, place
+            )
+        elif self.table:
+            held = {key: self._samples(value, key, place) for key, value in rest.items()}
         else:
             chosen = self.roles["samples"]
             assert chosen is not None
@@ -131,13 +213,16 @@ class Wanted:
             skipped=self.broken,
             source=source,
             place=place,
+            nested=None if self.table else self.is_nested(held),
         )
 
     def _samples(self, column: Any, name: str, place: Callable[[int], str]) -> Any:
         """Texts of a .csv file as the numbers they stand for; every batch as the first."""
         if isinstance(column, np.ndarray) and column.dtype.kind == "U":
             return column.tolist()
-        if not self.cells:
+        if self.cells and self.kind == "tags":
+            return lists_of_texts(column)
+        if not self.takes_numbers:
             return column
         found = from_cells(column, name, place)
         numeric = isinstance(found, np.ndarray)

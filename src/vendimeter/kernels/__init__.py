@@ -5,6 +5,7 @@ Each is a small frozen object with parameters and no samples. They combine: ``0.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from vendimeter._messages import brief, unknown
@@ -96,6 +97,9 @@ def as_kernel(kernel: Any) -> Kernel:
         if kernel not in known:
             raise unknown("kernel", kernel, [*known, *_ENCODERS])
         return known[kernel]()
+    encoders = sys.modules.get("vendimeter.encoders.base")  # who has an encoder has imported it
+    if encoders is not None and isinstance(kernel, encoders.Encoder):
+        return Embed(kernel)
     if isinstance(kernel, type):
         raise InputError(
             f"kernel is the class {kernel.__name__}; expected an instance: {kernel.__name__}(…)."

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._arrays import plain
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 
@@ -128,13 +129,15 @@ def unrolled(counts: Any) -> Any:
 def hashes(vocabulary: Sequence[Hashable]) -> np.ndarray:
     """A number for each token, the same in every process: Python's own hash of a text is not.
 
+    A whole number is one, of whatever type it is: NumPy's are those that lists in a column of a frame hold.
+
     Examples
     --------
     >>> hashes(["a", "b"]).tolist() == hashes(["a", "b"]).tolist(), len(set(hashes(["a", "b", 1]).tolist()))
     (True, 3)
     """
     found = np.empty(len(vocabulary), dtype=np.uint64)
-    for i, token in enumerate(vocabulary):
+    for i, token in enumerate(map(plain, vocabulary)):
         if not isinstance(token, str | int):
             raise InputError(
                 f"hashed= met the token {brief(token)}; expected tokens that are texts or whole numbers."

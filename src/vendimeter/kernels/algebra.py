@@ -140,9 +140,11 @@ def _joint_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] |
 def _joined(
     parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], Any], error: float
 ) -> Pairwise:
+    # Parts that are trusted have no negative eigenvalues, or project them; any other has to allow it for the whole.
+    allowed = all(part.trusted or part.policy.project for part in parts)
     policy = Policy(
         symmetrize=any(part.policy.symmetrize for part in parts),
-        project=any(part.policy.project for part in parts),
+        project=allowed and any(part.policy.project for part in parts),
     )
 
     return Pairwise(

@@ -252,11 +252,16 @@ def _made(description: Any, known: dict[str, type[Kernel]]) -> Kernel:
     def value(part: Any) -> Any:
         if isinstance(part, dict):
             if "encoder" in part:
-                return made(_encoders()[part["encoder"]], part["parameters"])
+                from vendimeter.encoders.base import HOW
+
+                # A file may come from anywhere: it says what is computed, never where, nor what is written where.
+                return made(_encoders()[part["encoder"]], part["parameters"], HOW)
             return _made(part, known)
         return tuple(map(value, part)) if isinstance(part, list) else part
 
-    def made(kind: Any, parameters: Any) -> Any:
+    def made(kind: Any, parameters: Any, without: tuple[str, ...] = ()) -> Any:
+        if not {field.name for field in dataclasses.fields(kind)}.difference(without).issuperset(parameters):
+            raise TypeError(f"{kind.__name__} has no such parameters")
         return kind(**{name: value(part) for name, part in parameters.items()})
 
     return made(known[description["kernel"]], description["parameters"])
@@ -272,7 +277,7 @@ def _functions(description: Any) -> list[str]:
     """The names of the functions in a description, each once."""
     if isinstance(description, dict):
         if isinstance(description.get("function"), str):
-            return [description["function"]]
+            return [_function_text(description)]
         description = list(description.values())
     if not isinstance(description, list):
         return []
@@ -337,6 +342,10 @@ def _bracketed(description: Any, yours: bool) -> str:
     return f"({text})" if description["kernel"] == Sum.name else text
 
 
+def _function_text(value: dict[str, Any]) -> str:
+    return str(value["function"]).removeprefix(".")  # a method of a built-in type has no module
+
+
 def _value_text(value: Any, yours: bool) -> str:
     if isinstance(value, list):
         return f"({', '.join(_value_text(part, yours) for part in value)}{',' if len(value) == 1 else ''})"
@@ -347,7 +356,7 @@ def _value_text(value: Any, yours: bool) -> str:
     if "encoder" in value:
         return _call_text(value["encoder"], _encoders().get(value["encoder"]), value["parameters"], yours)
     if "function" in value:
-        text = str(value["function"])
+        text = _function_text(value)
         if "with" in value:
             places, names = value["with"]
             words = [_value_text(part, yours) for part in places]

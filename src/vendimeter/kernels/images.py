@@ -26,9 +26,9 @@ class Pixels(Kernel):
 
     Pictures are paths of files, their bytes, PIL images, arrays of shape (H, W) or (H, W, C), records with "bytes" or
     "path" as Hugging Face's datasets have them, or all of them in one array of shape (n, H, W), (n, H, W, C) or
-    (n, C, H, W). They are taken as a viewer shows them, with 8 bits a channel: the first frame, upright, on white
-    where they are transparent, without regard to colour profiles. Arrays hold uint8, uint16, bool or fractions from 0
-    to 1.
+    (n, C, H, W); an array of three axes is n grey pictures, never one in colour. They are taken as a viewer shows
+    them, with 8 bits a channel: the first frame, upright, on white where they are transparent, without regard to colour
+    profiles. Arrays hold uint8, uint16, bool or fractions from 0 to 1.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Pixels(Kernel):
         object.__setattr__(self, "size", size[0] if size is not None and size[0] == size[1] else size)
 
     def __repr__(self) -> str:
-        return f"Pixels({self.size})"
+        return f"Pixels({'size=None' if self.size is None else self.size})"
 
     @property
     def needs_all(self) -> str | None:

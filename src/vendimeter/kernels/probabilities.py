@@ -115,8 +115,7 @@ class ProbabilityProduct(Kernel):
 def _stacked(samples: Any) -> Any:
     """Samples of shape (items, channels, classes) as an array, where that is what they are; else None."""
     items = samples if isinstance(samples, str) else as_list(samples, kernel=KERNEL)
-    if isinstance(items, np.ndarray) and items.dtype == object:
-        items = list(items)
+    items = _lists(items)
     if isinstance(items, list | tuple):
         items = unwrapped(items)
         if not is_foreign(items):
@@ -124,9 +123,20 @@ def _stacked(samples: Any) -> Any:
                 items = np.asarray(items)
             except ValueError:  # ragged: what is wrong with it is said where rows are made
                 return None
-    if is_sparse(items) or isinstance(items, str) or not is_real(items) or items.ndim != 3:
+    if is_sparse(items) or isinstance(items, str) or not is_real(items) or items.ndim < 3:
         return None
+    if items.ndim > 3:
+        raise InputError(
+            f"samples has shape {shape_of(items.shape)}; {KERNEL} expected (items, classes), or (items, channels, "
+            "classes) for several classifiers. Reshape it to one of these, with the classes last."
+        )
     return items
+
+
+def _lists(value: Any) -> Any:
+    """Arrays of objects as lists, at every level: so the columns of frames hold lists of lists."""
+    objects = isinstance(value, np.ndarray) and value.dtype == object
+    return [_lists(part) for part in value] if objects else value
 
 
 @dataclass(frozen=True)
@@ -190,12 +200,13 @@ class _Softmax:
                 f"item {positions[i]} {seen}; expected finite numbers, or −∞ for classes that are ruled out. Remove "
                 "or fill it."
             )
-        # The square root of a softmax is a vector of norm 1 along exp(x/2).
+        # The square root of a softmax is a vector of norm 1 along exp(x/2). A difference of logits may overflow, one
+        # of their halves may not.
         if isinstance(rows, np.ndarray):
-            rows -= largest
             rows /= 2
+            rows -= largest / 2
             np.exp(rows, out=rows)
             rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
             return rows
-        halves = xp.exp((rows - largest) / 2)
+        halves = xp.exp(rows / 2 - largest / 2)
         return halves / xp.sqrt(xp.sum(halves * halves, axis=1, keepdims=True))

@@ -16,6 +16,7 @@ from vendimeter._optional import require
 from vendimeter._options import as_number, whole_number
 from vendimeter._tokenizers import as_text, texts_of, tokens_of
 from vendimeter.errors import InputError
+from vendimeter.kernels._alignments import aligner_of, rounding_of
 from vendimeter.kernels._kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_counts, kmer_width, met
 from vendimeter.kernels._ngrams import bags
 from vendimeter.kernels.base import Kernel
@@ -26,7 +27,8 @@ from vendimeter.spectrum import UNIT
 __all__ = ["Alignment", "Edit", "KMer"]
 
 SERIAL = 4096  # pairs that are not worth starting threads for
-WIDEST = 1 << 31  # columns beyond which a position among all k-mers is no column
+STREAMED = 16_384  # columns of features that are accumulated, at most
+HIGHEST = 1e100  # the score of a pair of letters: there is room for a sum of many
 
 
 def _strings(samples: Any, kernel: str) -> list[str]:
@@ -53,7 +55,8 @@ class KMer(Kernel):
         The letters that count: ACGT (where U is read as T), ACGU (where T is read as U) or the 20 amino acids. K-mers
         with any other letter (N, X, ambiguity codes) are left out; a sequence of which nothing is left is an error, and
         so are gaps and other characters that are no letters. Columns are then the same for all batches, so that
-        sequences can be accumulated. By default all characters count.
+        sequences can be accumulated, up to 16,384 columns: k up to 6, or 3 for proteins. By default all characters
+        count.
     canonical : bool
         Count a k-mer and its reverse complement as one, for DNA and RNA of unknown strand.
 
@@ -103,8 +106,12 @@ class KMer(Kernel):
                 "its columns are the k-mers that were met, and which there are is known only at the end. Say which "
                 "letters there are: alphabet='dna' or 'protein'"
             )
-        if (width := kmer_width(self.alphabet, self.k)) > WIDEST:
-            return f"it has {width:.1e} columns. Use a smaller k, or score all items at once"
+        if (width := kmer_width(self.alphabet, self.k)) > STREAMED:
+            most = next(k for k in itertools.count(1) if kmer_width(self.alphabet, k + 1) > STREAMED)
+            return (
+                f"it has {width:,} columns, one a possible k-mer, and at most {STREAMED:,} are added up. Use k={most} "
+                "or less, or score all items at once"
+            )
         return None
 
     def build(self, samples: Any, rng: int) -> Features:
@@ -154,7 +161,7 @@ class Edit(Kernel):
     project : bool
         Drop negative eigenvalues, which this similarity may have, and record their mass as ``removed_mass`` in the
         diagnostics of the score. That needs all eigenvalues, whatever `tol` is. With False they are an
-        `IndefiniteError`.
+        `IndefiniteError`, also those of a sum or product that this kernel is a part of.
 
     References
     ----------
@@ -236,7 +243,7 @@ class Alignment(Kernel):
     project : bool
         Drop negative eigenvalues, which this similarity may have, and record their mass as ``removed_mass`` in the
         diagnostics of the score. That needs all eigenvalues, whatever `tol` is. With False they are an
-        `IndefiniteError`.
+        `IndefiniteError`, also those of a sum or product that this kernel is a part of.
 
     References
     ----------
@@ -277,6 +284,11 @@ class Alignment(Kernel):
                 f"matrix={brief(self.matrix)}; expected the name of a matrix such as 'BLOSUM62', or two numbers: the "
                 "score of a match, above 0, and of a mismatch, below it."
             )
+        if max(map(abs, scores)) > HIGHEST:
+            raise InputError(
+                f"matrix={brief(self.matrix)}; expected scores up to {HIGHEST:g}, whose sums are numbers. Divide all "
+                "scores and gaps by one number: only their ratios matter."
+            )
         object.__setattr__(self, "matrix", scores)
 
     @property
@@ -288,18 +300,23 @@ class Alignment(Kernel):
         """Blocks of scores, one alignment after another."""
         given = _strings(samples, self.name)
         items = [item.upper() for item in given]
-        aligner = self._aligner(items)
+        gaps = float(self.gap_open), float(self.gap_extend)
+        aligner = aligner_of(self.matrix, self.mode, gaps, items)
         own = np.full(len(items), math.nan)  # filled when needed: a look at the plan should align nothing
+
+        def own_score(i: int) -> float:
+            score = aligner.score(items[i], items[i]) if items[i] else 0.0
+            if not score > 0:
+                raise InputError(
+                    f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
+                    "above 0. Drop it, or use another matrix."
+                )
+            own[i] = score
+            return score
 
         def roots(places: np.ndarray) -> np.ndarray:
             for i in places[np.isnan(own[places])].tolist():
-                score = aligner.score(items[i], items[i]) if items[i] else 0.0
-                if not score > 0:
-                    raise InputError(
-                        f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
-                        "above 0. Drop it, or use another matrix."
-                    )
-                own[i] = score
+                own_score(i)
             return np.sqrt(own[places])
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -320,34 +337,8 @@ class Alignment(Kernel):
             return part
 
         mean = float(np.mean([len(item) for item in items]))
-        return _pairwise(self, given, block, rounding=16 * UNIT, cost=2e4 + 50 * mean**2, slow=True)
-
-    def _aligner(self, items: list[str]) -> Any:
-        align = require("Bio.Align", extra="sequences", purpose="the alignment kernel")
-        aligner = align.PairwiseAligner()
-        if isinstance(self.matrix, str):
-            known = align.substitution_matrices.load()
-            if self.matrix not in known:
-                raise unknown("substitution matrix", self.matrix, known)
-            aligner.substitution_matrix = align.substitution_matrices.load(self.matrix)
-            letters = set(str(aligner.substitution_matrix.alphabet))
-            for i, item in enumerate(items):
-                odd = next((letter for letter in item if letter not in letters), None)
-                if odd is not None:
-                    advice = (
-                        "Remove gaps first: sequence.replace('-', '')."
-                        if odd in "-."
-                        else "Replace it by X or N."
-                    )
-                    raise InputError(
-                        f"item {i} holds the letter {brief(odd)}, which {self.matrix} does not score; expected "
-                        f"{''.join(sorted(letters))}. {advice}"
-                    )
-        else:
-            aligner.match_score, aligner.mismatch_score = self.matrix
-        aligner.mode = self.mode
-        aligner.open_gap_score, aligner.extend_gap_score = -float(self.gap_open), -float(self.gap_extend)
-        return aligner
+        rounding = rounding_of(aligner, gaps, items, own_score)
+        return _pairwise(self, given, block, rounding=rounding, cost=2e4 + 50 * mean**2, slow=True)
 
 
 def _pairwise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -43,7 +44,8 @@ class Tags(Kernel):
     ----------
     vocabulary : sequence of tags, optional
         All tags that there are, in the order of the columns of an array. With it batches can be added up, and any
-        other tag is an error.
+        other tag is an error. Lists are then always lists of tags, and arrays rows; without it, lists of nothing but
+        0 and 1 are refused, since they may be either.
     separator : str, optional
         Items are texts, such as "sweet;floral", and this stands between the tags. Blanks around tags are left out.
 
@@ -99,7 +101,7 @@ class Tags(Kernel):
     def _rows(self, samples: Any) -> Any:
         """Samples that are an array of numbers, as its rows; None where they are lists of tags."""
         items = as_list(samples, kernel=KERNEL)
-        if isinstance(items, list | tuple):
+        if self.vocabulary is None:
             items = unwrapped(items)
         arrays = is_sparse(items) or is_foreign(items) or isinstance(items, np.ndarray)
         if not arrays or is_frame_column(samples) or not is_real(items) or len(items.shape) < 2:
@@ -113,11 +115,12 @@ class Tags(Kernel):
     def _items(self, samples: Any) -> Sequence[Any]:
         """Samples that are lists of tags, as a list."""
         items = to_list(samples if is_frame_column(samples) else as_list(samples, kernel=KERNEL))
-        if self.separator is None and all(_is_binary(item) for item in items):
+        guess = self.separator is None and self.vocabulary is None
+        if guess and all(_is_binary(item) for item in items):
             raise InputError(
                 f"item 0 is {brief(items[0])}, and no item holds anything but 0 and 1: are these rows, with a column "
-                f"a tag, or the tags 0 and 1? {KERNEL} does not guess. Pass numpy.asarray(samples) for rows, sets for "
-                "tags."
+                f"a tag, or the tags 0 and 1? {KERNEL} does not guess. Pass {_as_array(samples)} for rows; for tags "
+                "sets, or name them with vocabulary=."
             )
         return items
 
@@ -177,9 +180,11 @@ def _vocabulary(given: Any) -> tuple[Hashable, ...]:
             again = tag in seen
         except TypeError:
             raise InputError(f"the vocabulary holds {brief(tag)}; expected hashable tags.") from None
-        if again or is_missing(tag):
-            what = "twice; expected each tag once" if again else "; expected tags without gaps"
-            raise InputError(f"the vocabulary holds {brief(tag)}{' ' if again else ''}{what}.")
+        if again or is_missing(tag) or _is_infinite(tag):
+            what = (
+                " twice; expected each tag once" if again else "; expected tags without gaps and infinities"
+            )
+            raise InputError(f"the vocabulary holds {brief(tag)}{what}.")
         seen.add(tag)
     if not tags:
         raise InputError("the vocabulary is empty; expected at least one tag.")
@@ -189,8 +194,9 @@ def _vocabulary(given: Any) -> tuple[Hashable, ...]:
 def _checked(tags: Iterable[Any], item: Any, i: int) -> Iterator[Hashable]:
     """The tags, none of them missing and all of them hashable."""
     for tag in tags:
-        if is_missing(tag):
-            raise InputError(f"item {i} holds a missing tag ({brief(tag)}); drop it from the item.")
+        if is_missing(tag) or _is_infinite(tag):
+            kind = "missing" if is_missing(tag) else "infinite"
+            raise InputError(f"item {i} holds a tag that is {kind} ({brief(tag)}); drop it from the item.")
         try:
             hash(tag)
         except TypeError:
@@ -198,6 +204,11 @@ def _checked(tags: Iterable[Any], item: Any, i: int) -> Iterator[Hashable]:
                 f"item {i} is {brief(item)}; {KERNEL} expected hashable tags, such as texts or numbers."
             ) from None
         yield tag
+
+
+def _is_infinite(tag: Any) -> bool:
+    """A number that no file of JSON has, so that a description could not give it back."""
+    return isinstance(tag, float) and math.isinf(tag)
 
 
 def _raise_unknown(tag: Hashable, i: int, known: dict[Hashable, int]) -> int:
@@ -213,6 +224,14 @@ def _is_binary(item: Any) -> bool:
     if not isinstance(values, list | tuple) or len(values) < 2:
         return False
     return all(isinstance(value, bool | int | float) and value in (0, 1) for value in values)
+
+
+def _as_array(samples: Any) -> str:
+    """What makes one array of the rows in a list, or in a column of a frame, whose own array is one of objects."""
+    if is_frame_column(samples):
+        names = ("to_pylist", "to_list", "tolist")
+        return f"numpy.stack(samples.{next(name for name in names if hasattr(samples, name))}())"
+    return "numpy.stack(samples)"
 
 
 def _unit_indicators(rows: Any, positions: np.ndarray) -> Any:

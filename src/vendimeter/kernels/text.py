@@ -22,6 +22,7 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["BLEU", "NGram"]
 
+STREAMED = 16_384  # columns of features that are accumulated, at most
 MOST = 1 << 24  # columns of hashed n-grams; memory grows with them, whether they are used or not
 
 
@@ -93,7 +94,13 @@ class NGram(Kernel):
     def needs_all(self) -> str | None:
         """A column an n-gram that was met, unless they are hashed."""
         if self.hashed is not None:
-            return None
+            width = self.hashed * (self.high - self.low + 1)
+            if width <= STREAMED:
+                return None
+            return (
+                f"it has {width:,} columns, and at most {STREAMED:,} are added up. Use "
+                f"hashed={STREAMED // (self.high - self.low + 1)} or less, or score all items at once"
+            )
         return (
             "its features are one column an n-gram, and which there are is known only at the end. Hash them into fixed "
             f"columns: NGram({self.low}, {self.high}, hashed=4096), or Embed with scikit-learn's HashingVectorizer; "
@@ -147,7 +154,8 @@ class BLEU(Kernel):
         What an order without a match counts; above 0 and below 1.
     project : bool
         Drop negative eigenvalues, which BLEU does have, and record their mass as ``removed_mass`` in the diagnostics
-        of the score. That needs all eigenvalues, whatever `tol` is. With False they are an `IndefiniteError`.
+        of the score. That needs all eigenvalues, whatever `tol` is. With False they are an `IndefiniteError`, also
+        those of a sum or product that this kernel is a part of.
 
     Notes
     -----

@@ -47,6 +47,7 @@ SPARSE_LIMIT = 3e8  # non-zero entries of a sparse product that are still worth 
 EIGEN_COST = 5.0  # eigenvalues of an n×n matrix, in n³: measured, most of it is not matrix products
 NARROW_COST = 1.5  # products with few columns are slower than those of two large matrices
 SPARSE_COST = 10.0  # products of sparse matrices, each multiplication
+INSTEAD_OF_ALL = "score a random sample, or use a kernel with features, such as NGram"
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ def check_size(size: int, what: str) -> None:
         raise TooLargeError(
             f"{what} of {size}×{size} is too large for an exact answer: it would take "
             f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
-            "q=0, project=True) away for an answer with an interval, or use a kernel with features of fewer columns."
+            "q=0, project=True) away for an answer with an interval, or use a kernel with features of fewer columns. A "
+            f"kernel that drops negative eigenvalues itself needs all of them: {INSTEAD_OF_ALL}."
         )
 
 
@@ -213,10 +215,15 @@ def choose(problem: Problem) -> Plan:
     only = problem.method in ("exact", "random-features") or project or 0.0 in problem.orders
     if only:
         if not fits:
+            asked = problem.policy.project or not problem.similarity.policy.project
             raise TooLargeError(
                 f"the exact answer takes about {bytes_shown(exact.bytes)} and memory={bytes_shown(problem.budget)}; "
-                "expected more memory, or leave method='exact' (and q=0, project=True) away for an answer with an "
-                "interval."
+                "expected more memory, or "
+                + (
+                    "leave method='exact' (and q=0, project=True) away for an answer with an interval."
+                    if asked
+                    else f"fewer items: this kernel drops negative eigenvalues and needs all of them; {INSTEAD_OF_ALL}."
+                )
             )
         if project:
             return replace(exact, reason=f"{exact.reason}; project=True needs all eigenvalues")

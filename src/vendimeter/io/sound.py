@@ -1,0 +1,149 @@
+"""Which records of a part can be used in the roles of their columns: weights, lists of texts, cells, molecules."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vendimeter._arrays import take
+from vendimeter._messages import brief, digits
+from vendimeter.io.base import Part
+
+if TYPE_CHECKING:
+    from vendimeter.io.wanted import Wanted
+
+__all__ = ["sound", "weight_of"]
+
+Reasons = Iterator[str | None]
+LOOKED_AT = 100  # cells that say what a column holds
+
+
+def sound(part: Part, wanted: Wanted, most: int | None) -> Part:
+    """The records that are sound, at most so many of them; what is broken goes to the collector, or is an error."""
+    count = len(next(iter(part.columns.values())))
+    checks = list(_checks(part, wanted))
+    if not checks:
+        keep = np.arange(count if most is None else min(most, count))
+    else:
+        found = []
+        for i, reasons in enumerate(zip(*checks, strict=True)):
+            reason = next((reason for reason in reasons if reason is not None), None)
+            if reason is not None:
+                wanted.broken.add(part.place(i), reason)
+                continue
+            found.append(i)
+            if len(found) == most:
+                break
+        keep = np.array(found, dtype=int)
+    if len(keep) == count:
+        return part
+    prefix = len(keep) == 0 or keep[-1] == len(keep) - 1
+    columns = {
+        name: column[: len(keep)] if prefix else take(column, keep) for name, column in part.columns.items()
+    }
+    return Part(columns, lambda i: part.place(int(keep[i])))
+
+
+def _checks(part: Part, wanted: Wanted) -> Iterator[Reasons]:
+    weight, name = wanted.roles["weight"], wanted.roles["samples"]
+    if weight is not None:
+        yield (weight_of(value, weight)[1] for value in _plain(part.columns[weight]))
+    if name is None:
+        return
+    samples = part.columns[name]
+    if isinstance(samples, list) and samples and isinstance(samples[0], Mapping):
+        yield (_no_picture(item) for item in samples)
+    if wanted.is_nested(samples):
+        yield (_not_texts(item) for item in samples)
+    if wanted.broken.skip:
+        if wanted.kind == "molecules":
+            # Without skipping they are left to the kernel, which reads them in any case and names the line.
+            from vendimeter._molecules import parse_all
+
+            yield (reason for _, reason in parse_all(samples))
+        elif wanted.takes_numbers:
+            form = wanted.form_of_cells(name, samples)
+            if form != "texts":
+                yield _not_numbers(samples, form)
+
+
+def _plain(column: Any) -> Any:
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def weight_of(value: Any, name: str) -> tuple[float, str | None]:
+    """A weight, and what is wrong with it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        reason = f"has {brief(value)} in the column {name!r} of weights; expected a number from 0 up"
+        return 0.0, reason
+    except OverflowError:
+        number = np.inf
+    if not 0 <= number < np.inf:
+        return 0.0, f"has the weight {digits(number)}; expected a finite number from 0 up"
+    return number, None
+
+
+def _no_picture(item: Any) -> str | None:
+    """A picture by a path: a file may not say which others are opened."""
+    if (
+        isinstance(item, Mapping)
+        and item.get("path") is not None
+        and not isinstance(item.get("bytes"), bytes)
+    ):
+        return f"holds no picture but the path {brief(item['path'])}"
+    return None
+
+
+def _not_texts(item: Any) -> str | None:
+    if not isinstance(item, list):
+        return f"holds {brief(item)} where others hold a list of texts"
+    odd = next((part for part in item if not isinstance(part, str)), None)
+    has_none = any(part is None for part in item)
+    if odd is None and not has_none:
+        return None
+    return f"holds {brief(odd)} in a list of texts"
+
+
+def _not_numbers(cells: Any, form: str) -> Reasons:
+    """For each cell whether it has the form of the first: a number, or a vector of so many numbers."""
+    from vendimeter.io.text_files import numbers, vectors
+
+    convert = numbers if form == "numbers" else vectors
+    width = None
+    for cell in cells:
+        try:
+            found = convert([cell], "", str)
+        except ValueError:
+            found = None
+        if not isinstance(found, np.ndarray):
+            expected = "a number" if form == "numbers" else "a list of numbers"
+            yield f"holds {brief(cell)} where {expected} was expected"
+            continue
+        width = found.shape[1:] if width is None else width
+        if found.shape[1:] != width:
+            yield f"holds {found.shape[1]} numbers where others hold {width[0]}"
+        else:
+            yield None
+
+
+def form_of(cells: Any) -> str:
+    """What most of the first cells with anything in them stand for: "numbers", "vectors" or "texts"."""
+    from vendimeter.io.text_files import numbers, vectors
+
+    filled = list(itertools.islice((cell for cell in cells if cell.strip()), LOOKED_AT))
+    for form, convert in (("numbers", numbers), ("vectors", vectors)):
+        if sum(_converts(cell, convert) for cell in filled) > len(filled) / 2:
+            return form
+    return "texts"
+
+
+def _converts(cell: str, convert: Callable[[Any, str, Any], Any]) -> bool:
+    try:
+        return isinstance(convert([cell], "", str), np.ndarray)
+    except ValueError:
+        return False
