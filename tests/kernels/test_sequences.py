@@ -472,3 +472,17 @@ def test_coat_proteins(shared_data):
     score = vm.score(proteins, Alignment())
     assert 1 < score < len(proteins)
     assert score == pytest.approx(vm.score(expected, "precomputed", project=True), rel=1e-9)
+
+
+def test_the_matrix_of_an_alignment_goes_by_the_letters():
+    dna = ["ACGTACGTTTGA", "ACGTACGAAAGA", "GGGGCCCCTTTA", "ACGUACGUUUGA"]
+    score = vm.score(dna, vm.kernels.Alignment())
+    assert "NUC.4.4" in score.diagnostics["kernel"]
+    assert float(score) == float(vm.score(dna, vm.kernels.Alignment("NUC.4.4")))
+    assert vm.kernels.Alignment("NUC.4.4").similarity(dna).dense()[0, 3] == pytest.approx(1, rel=1e-12)  # U is T
+    proteins = ["HEAGAWGHEE", "PAWHEAE"]
+    score = vm.score(proteins, vm.kernels.Alignment())
+    assert "BLOSUM62" in score.diagnostics["kernel"]
+    # What all items say holds for every group, whatever its own letters are.
+    groups = vm.score_groups(["ACGT", "ACCT", "HEAG", "HEAW"], vm.kernels.Alignment(), by=[0, 0, 1, 1])
+    assert groups.scores[0] == float(vm.score(["ACGT", "ACCT"], vm.kernels.Alignment("BLOSUM62")))

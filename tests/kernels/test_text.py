@@ -25,6 +25,7 @@ from vendimeter.kernels.description import describe, rebuild
 from vendimeter.kernels.text import STREAMED
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.similarity import Features
+from vendimeter.solvers.plan import DENSE_LIMIT
 
 TEXTS = [
     "a man riding a wave on top of a surfboard",
@@ -528,6 +529,8 @@ def test_projection_needs_all_eigenvalues_and_says_so():
         TooLargeError, match=r"more memory, or fewer items: this kernel.*random sample.*NGram"
     ):
         vm.score(random_texts(4000, 50, 12), BLEU(), tol=1e-2, memory="100 MB")
+    with pytest.raises(TooLargeError, match=r"drops negative eigenvalues itself.*random sample.*NGram"):
+        vm.score([str(i) for i in range(DENSE_LIMIT + 1)], BLEU())
     with pytest.raises(InputError, match="cannot drop negative eigenvalues"):
         vm.score(INDEFINITE, BLEU(), method="lanczos")
     assert "project" not in vm.plan(random_texts(4000, 50, 12), NGram(), tol=1e-2).reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -235,7 +235,8 @@ class Alignment(Kernel):
     ----------
     matrix : str or (match, mismatch)
         What two letters score: a matrix of Biopython by its name (``"BLOSUM62"`` and others for proteins,
-        ``"NUC.4.4"`` for DNA), or two numbers.
+        ``"NUC.4.4"`` for DNA), or two numbers. "auto" takes NUC.4.4 where all letters are A, C, G, T, U or N (U as T),
+        and BLOSUM62 otherwise; the score's diagnostics say which.
     mode : {"local", "global"}
         Smith–Waterman, or Needleman–Wunsch; where the latter scores below 0, the similarity is 0.
     gap_open, gap_extend : float
@@ -259,7 +260,7 @@ class Alignment(Kernel):
     1.8771
     """
 
-    matrix: str | tuple[float, float] = "BLOSUM62"
+    matrix: str | tuple[float, float] = "auto"
     mode: str = "local"
     gap_open: float = 10.0
     gap_extend: float = 0.5
@@ -296,12 +297,23 @@ class Alignment(Kernel):
         """No finite features."""
         return "it compares sequences in pairs and has no features. Use KMer, or score a random sample"
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the matrix is known."""
+        return self.matrix != "auto"
+
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of scores, one alignment after another."""
         given = _strings(samples, self.name)
         items = [item.upper() for item in given]
+        matrix = self.matrix
+        if matrix == "auto":
+            nucleic = set().union(*items) <= set("ACGTUN")
+            matrix = "NUC.4.4" if nucleic else "BLOSUM62"
+        if matrix == "NUC.4.4":
+            items = [item.replace("U", "T") for item in items]
         gaps = float(self.gap_open), float(self.gap_extend)
-        aligner = aligner_of(self.matrix, self.mode, gaps, items)
+        aligner = aligner_of(matrix, self.mode, gaps, items)
         own = np.full(len(items), math.nan)  # filled when needed: a look at the plan should align nothing
 
         def own_score(i: int) -> float:
@@ -338,7 +350,9 @@ class Alignment(Kernel):
 
         mean = float(np.mean([len(item) for item in items]))
         rounding = rounding_of(aligner, gaps, items, own_score)
-        return _pairwise(self, given, block, rounding=rounding, cost=2e4 + 50 * mean**2, slow=True)
+        found = _pairwise(self, given, block, rounding=rounding, cost=2e4 + 50 * mean**2, slow=True)
+        found.kernel = replace(self, matrix=matrix)
+        return found
 
 
 def _pairwise(
