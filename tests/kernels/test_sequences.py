@@ -479,7 +479,9 @@ def test_the_matrix_of_an_alignment_goes_by_the_letters():
     score = vm.score(dna, vm.kernels.Alignment())
     assert "NUC.4.4" in score.diagnostics["kernel"]
     assert float(score) == float(vm.score(dna, vm.kernels.Alignment("NUC.4.4")))
-    assert vm.kernels.Alignment("NUC.4.4").similarity(dna).dense()[0, 3] == pytest.approx(1, rel=1e-12)  # U is T
+    assert vm.kernels.Alignment("NUC.4.4").similarity(dna).dense()[0, 3] == pytest.approx(
+        1, rel=1e-12
+    )  # U is T
     proteins = ["HEAGAWGHEE", "PAWHEAE"]
     score = vm.score(proteins, vm.kernels.Alignment())
     assert "BLOSUM62" in score.diagnostics["kernel"]

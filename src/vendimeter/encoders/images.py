@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -241,11 +242,13 @@ class HubPictureEncoder(PictureEncoder):
 
     _unused: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def _check(self, model: Any) -> None:
-        raise NotImplementedError
+        """Raise an error if the model is not one of this kind."""
 
+    @abstractmethod
     def _vectors(self, model: Any, pixels: Any) -> Any:
-        raise NotImplementedError
+        """The vectors of a batch."""
 
 
 def _processor(files: ModelFiles, model: str) -> Any:
