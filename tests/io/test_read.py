@@ -329,6 +329,19 @@ def test_digits_from_an_archive(shared_data):
     assert groups.scores == pytest.approx(expected.scores, rel=1e-10)
 
 
+def test_digits_from_a_folder(shared_data, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    with np.load(shared_data / "images" / "mnist_test.npz") as archive:
+        pictures, labels = archive["images"][:400], archive["labels"][:400]
+    for i, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
+        (tmp_path / str(label)).mkdir(exist_ok=True)
+        image.fromarray(picture).save(tmp_path / str(label) / f"{i:03}.png")
+    groups = vm.score_groups(vm.read(tmp_path), vm.kernels.Pixels(size=None))
+    expected = vm.score_groups(pictures.reshape(400, -1), by=labels.astype(str))
+    assert groups.labels == sorted(map(str, range(10)))
+    assert groups.scores == pytest.approx([float(expected[label]) for label in groups.labels], rel=1e-10)
+
+
 def test_an_empty_shard_is_no_obstacle_wherever_it_stands(tmp_path):
     empty = lines(tmp_path / "0.jsonl", [])
     full = records(tmp_path / "1.jsonl", [{"t": "a", "u": 1}, {"t": "b", "u": 2}])
