@@ -578,3 +578,13 @@ def test_a_wide_table_takes_no_time(tmp_path):
     path = lines(tmp_path / "genes.csv", [",".join(names), ",".join(["1"] * 40_000)])
     data = vm.read(path, samples=names)  # quadratic work would take half a minute
     assert data.samples.shape == (1, 40_000)
+
+
+def test_a_table_of_some_columns(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"a": 1, "b": "x", "c": None}, {"a": 2, "b": "y", "c": 5}])
+    with pytest.raises(InputError, match=r"line 1 of '.*' has null in the field 'c'"):
+        vm.read(path)
+    data = vm.read(path, columns=["a", "b"])
+    assert data.is_table
+    assert list(data) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    assert float(vm.score(data, vm.kernels.On("b", vm.kernels.Match()))) == pytest.approx(2)

@@ -68,7 +68,8 @@ def read(
         the pictures of a folder and so on. Without `samples` the collection of a file with several columns is a table,
         for kernels that name columns.
     columns : list of str, optional
-        Other columns to keep; they are in ``collection["name"]``.
+        Other columns to keep; they are in ``collection["name"]``. Without `samples`, the columns of the table: a record
+        that lacks a value in one that is read is broken.
     kind : str, optional
         What the samples are: "vectors", "texts", "images", "molecules", "sequences", "probabilities", "tags",
         "tokens", "categories"; or "guess", to have it guessed from the first of them. With "molecules", texts that

@@ -97,7 +97,9 @@ class Wanted:
         self.kind = said or self.kind if self.kind in (None, "guess") else self.kind
         named = [name for name in [*self.roles.values(), *self.extra] if name is not None]
         usual = self._usual(reader, named)
-        if self.roles["samples"] is None and not self.numbers:
+        if self.roles["samples"] is None and not self.numbers and set(self.extra) - set(self.levels):
+            self.table = True  # of the columns that are asked for
+        elif self.roles["samples"] is None and not self.numbers:
             taken = set(named)
             others = [name for name in usual if name not in taken]
             if len(others) == 1:
