@@ -433,3 +433,40 @@ def test_groups_of_two_columns(tmp_path):
     out, about = shown(vendi("score", tmp_path / "a.csv", "--column", "t", "--by", "a", "--by", "b"))
     assert "2 2.00" in out
     assert "grouped by a and b" in about
+
+
+def test_what_is_skipped_does_not_depend_on_where_it_stands(tmp_path):
+    rows = [f"{k % 3},{k}" for k in range(50)]
+    for name, at in (("early", 3), ("late", 45)):
+        lines = [*rows[:at], "oops,1", ",2", *rows[at:]]
+        (tmp_path / f"{name}.csv").write_text("v,k\n" + "\n".join(lines) + "\n")
+        out, about = shown(vendi("score", tmp_path / f"{name}.csv", "--column", "v", "--skip-broken"))
+        assert "out of 50" in out
+        assert "taken for numbers" in about
+        assert "2 broken records were left out" in about
+
+
+def test_a_kernel_says_what_samples_are(tmp_path):
+    codes = [str(i) for i in range(4500)] + [f"A{i}" for i in range(500)]
+    (tmp_path / "codes.csv").write_text("code\n" + "\n".join(codes) + "\n")
+    assert "Vendi Score: 5000.0000" in shown(vendi("score", tmp_path / "codes.csv", "--kernel", "match"))[0]
+    done = vendi("score", tmp_path / "codes.csv")
+    assert "line 4502 of" in done.stderr
+    (tmp_path / "tags.jsonl").write_text('{"t": ["a", "b"]}\n{"t": ["c"]}\n')
+    assert "Vendi Score: 2.0000" in shown(vendi("score", tmp_path / "tags.jsonl", "--kernel", "tags"))[0]
+
+
+def test_parameters_of_encoders_are_not_thrown_away():
+    from vendimeter.cli.inputs import kernel_of
+
+    kernel = kernel_of("sentences('my/model', batch_size=2)")
+    assert (kernel.encoder.model, kernel.encoder.batch_size) == ("my/model", 2)
+    assert kernel_of("sentences", "my/model").encoder.model == "my/model"
+
+
+def test_a_broken_picture_is_named_with_the_way_out(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"junk")
+    done = vendi("score", tmp_path)
+    assert done.returncode == 2
+    assert "a.png" in done.stderr
+    assert "--skip-broken" in done.stderr

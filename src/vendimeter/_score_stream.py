@@ -89,7 +89,8 @@ def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
     """Batches of a file, an array, a list of them, or of anything that gives batches, each with its place."""
     source = local(source)
     several = isinstance(source, list | tuple) and len(source) > 0
-    paths = several and all(isinstance(one, str | os.PathLike) for one in source)
+    # A limit holds for all files together; without one each is read for itself, of whatever form it is.
+    paths = several and "limit" in reading and all(isinstance(one, str | os.PathLike) for one in source)
     if isinstance(source, str | os.PathLike) or paths:
         yield from _file(source, reading, alone=True)
         return

@@ -193,7 +193,9 @@ def test_standard_input(monkeypatch):
 def test_cells_of_a_table_are_numbers_in_every_batch_or_in_none(tmp_path):
     path = lines(tmp_path / "a.csv", ["x", *["1.5"] * 4, "many"])
     assert vm.read(path).samples == ["1.5"] * 4 + ["many"]
-    with pytest.raises(InputError, match="holds numbers up to line 6"):
+    with pytest.raises(
+        InputError, match=r"line 6 of '.*' holds 'many' in the column 'x', which held numbers before"
+    ):
         list(vm.read_batches(path, size=4))
     numbers = lines(tmp_path / "b.csv", ["x", "1", "2.5"])
     assert vm.read(numbers).samples.tolist() == [1, 2.5]
@@ -436,7 +438,7 @@ def test_cells_may_be_lists_of_tags(tmp_path):
 
 def test_a_collection_of_a_known_kind_names_its_kernel(tmp_path):
     path = lines(tmp_path / "m.smi", ["CCO", "CC"])
-    for call in (vm.score, vm.plan, vm.profile, vm.score_groups):
+    for call in (vm.score, vm.plan, vm.profile, vm.score_groups):  # none of them could take them
         with pytest.raises(InputError, match=r"the samples are molecules and no kernel is named.*'morgan'"):
             call(vm.read(path), **({"by": ["a", "b"]} if call is vm.score_groups else {}))
 
@@ -588,3 +590,90 @@ def test_a_table_of_some_columns(tmp_path):
     assert data.is_table
     assert list(data) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     assert float(vm.score(data, vm.kernels.On("b", vm.kernels.Match()))) == pytest.approx(2)
+
+
+def test_lists_that_are_all_empty_are_empty_groups_in_every_batch(tmp_path):
+    rows = [{"p": "q0", "a": []}, {"p": "q1", "a": ["x", "y"]}, {"p": "q2", "a": ["z"]}]
+    path = records(tmp_path / "a.jsonl", rows)
+    kernel = vm.kernels.NGram(1, 1, hashed=64)
+    with pytest.raises(EmptyError, match="every group is empty"):
+        vm.score_groups(vm.read(path, samples="a", label="p", limit=1), kernel)
+    total = vm.GroupAccumulator(kernel)
+    for batch in vm.read_batches(path, samples="a", label="p", size=1):
+        total.update(batch)
+    assert total.score().labels == ["q1", "q2"]
+    assert total.score().scores == pytest.approx([2, 1])
+
+
+def test_names_of_columns_are_names_however_many_records_there_are(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"m": "A", "p": "q", "a": "x y"}, {"m": "A", "p": "q", "a": "z"}])
+    groups = vm.score_groups(vm.read(path, samples="a", columns=["m", "p"]), "ngram", by=["m", "p"])
+    assert groups.labels == [("A", "q")]
+    with pytest.raises(InputError, match="names a column twice"):
+        vm.read(path, samples=["m", "m"])
+
+
+def test_numbers_of_json_make_vectors(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"x": 1.5, "y": 2, "t": "a"}, {"x": 3.5, "y": 2.5, "t": "b"}])
+    assert vm.read(path, samples=["x", "y"]).samples.tolist() == [[1.5, 2], [3.5, 2.5]]
+    with pytest.raises(InputError, match=r"the column 't' holds 'a' \(line 1"):
+        vm.read(path, samples=["x", "t"])
+    cells = lines(tmp_path / "b.csv", ["x,y", "1,2", "3,oops", "5,6"])
+    with pytest.raises(InputError, match=r"the column 'y' holds 'oops' \(line 3"):
+        vm.read(cells, samples=["x", "y"])
+    assert vm.read(cells, samples=["x", "y"], skip_broken=True).samples.tolist() == [[1, 2], [5, 6]]
+
+
+def test_labels_of_lists_are_single(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"p": ["l", 1], "a": ["x", "y"]}])
+    with pytest.raises(InputError, match=r"the label \['l', 1\] \(line 1 of .* is a list"):
+        vm.score_groups(vm.read(path, samples="a", label="p"), "ngram")
+
+
+def test_a_kernel_that_is_named_is_meant(tmp_path):
+    np.save(tmp_path / "p.npy", np.full((4, 3), 1 / 3))
+    data = vm.read(tmp_path / "p.npy", kind="probabilities")
+    assert float(vm.score(data, kernel="cosine")) == pytest.approx(1)
+    assert float(vm.score(data, "probability-product")) == pytest.approx(1)
+
+
+def test_streams_of_files_that_are_not_alike(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "b.npz", v=X)
+    assert vm.score_stream([tmp_path / "a.npy", tmp_path / "b.npz"]).n == 100
+
+
+def test_tags_and_tokens_are_lists_of_anything(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"t": [5, 7]}, {"t": [7, 9, 1]}])
+    for kind in ("tags", "tokens"):
+        assert vm.read(path, samples="t", kind=kind).samples == [[5, 7], [7, 9, 1]]
+    assert float(vm.score(vm.read(path, samples="t", kind="tokens"), vm.kernels.NGram(1, 1))) > 1
+    mixed = records(tmp_path / "b.jsonl", [{"t": ["a", 1]}, {"t": ["a"]}])
+    assert float(vm.score(vm.read(mixed, samples="t", kind="tags"), "tags")) > 1
+    cells = lines(tmp_path / "c.csv", ["t", '"[""a""]"', '""', '"[""b""]"'])
+    assert vm.read(cells, kind="tags").samples == [["a"], [], ["b"]]
+
+
+def test_records_with_a_path_are_pictures_only_if_they_are_nothing_else(tmp_path):
+    path = records(tmp_path / "a.jsonl", [{"m": {"path": "/a", "k": 1}}, {"m": {"path": "/b", "k": 2}}])
+    assert float(vm.score(vm.read(path, samples="m"), lambda a, b: float(a["k"] == b["k"]))) == pytest.approx(
+        2
+    )
+
+
+def test_broken_pictures_of_a_table_are_skipped(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    buffer = io.BytesIO()
+    image.fromarray(np.full((40, 40, 3), 9, dtype=np.uint8)).save(buffer, "png")
+    parquet.write_table(pa.table({"raw": [buffer.getvalue(), b"junk"]}), tmp_path / "a.parquet")
+    data = vm.read(tmp_path / "a.parquet", kind="images", skip_broken=True)
+    assert (len(data), data.skipped.count) == (1, 1)
+    assert "row 1 of" in data.skipped.records[0][0]
+
+
+def test_a_gap_beside_texts_does_not_make_a_table_unreadable(tmp_path):
+    data = vm.read(lines(tmp_path / "a.csv", ["t,n", "x,1", "y,", "z,3"]))
+    assert data["t"] == ["x", "y", "z"]
+    with pytest.raises(InputError, match=r"line 3 of .* has no value in the column 'm'"):
+        vm.read(lines(tmp_path / "b.csv", ["m,n", "1,1", ",2"]))

@@ -13,9 +13,10 @@ import numpy as np
 from vendimeter._messages import printable
 from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
+from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import KINDS, guess
 from vendimeter.io.reading import read_batches
-from vendimeter.kernels import Kernel, Pixels, as_kernel, by_name
+from vendimeter.kernels import Embed, Kernel, Pixels, as_kernel, by_name
 
 __all__ = ["Input", "kernel_of", "opened"]
 
@@ -25,7 +26,11 @@ SMALL_SIDE = (
     32  # pictures of one size up to this are compared as they are, larger ones at this size, as in the paper
 )
 LOOKED_AT = 100  # pictures whose size is looked at
-MOLECULES = ("morgan", "rdkit", "maccs")
+# What samples are for kernels that say it.
+KIND_OF = {
+    "morgan": "molecules", "rdkit": "molecules", "maccs": "molecules", "match": "categories", "ngram": "texts",
+    "bleu": "texts", "edit": "texts", "kmer": "sequences", "alignment": "sequences", "tags": "tags", "pixels": "images",
+}  # fmt: skip
 
 
 @dataclass
@@ -63,7 +68,7 @@ def opened(
             "--model was given without --kernel; expected an encoder, such as --kernel sentences."
         )
     if kind is None:
-        kind = "molecules" if getattr(asked, "name", "") in MOLECULES else "guess"
+        kind = KIND_OF.get(getattr(asked, "name", ""), "guess")
     batches = map(_plain, read_batches(list(files), kind=kind, **reading))
     first = next(batches)
     batches = itertools.chain([first], batches)
@@ -92,7 +97,6 @@ def kernel_of(text: str, model: str | None = None) -> Kernel:
     name = name.strip()
     if model is not None:
         from vendimeter import encoders
-        from vendimeter.kernels import Embed
 
         known: dict[str, Any] = encoders.by_name()
         if name not in known or bracket:
@@ -112,10 +116,13 @@ def kernel_of(text: str, model: str | None = None) -> Kernel:
             f"--kernel {text!r} cannot be read; expected a name, or a name with values in brackets, such as "
             "'ngram(1, 2)'."
         ) from None
-    kind = by_name().get(name)
-    if kind is None:
-        return as_kernel(name)  # an error that lists the names, or an encoder, which takes --model
+    as_kernel(name)  # an error that lists the names, if there is none of this one
+    kind: Any = by_name().get(name)
     try:
+        if kind is None:
+            from vendimeter import encoders
+
+            return Embed(encoders.by_name()[name](*places, **options))  # type: ignore[call-arg]
         return kind(*places, **options)
     except TypeError as error:
         raise InputError(f"--kernel {text!r}: {printable(error)}.") from None
@@ -130,8 +137,13 @@ def _kernel(first: Collection) -> str | Kernel:
     from vendimeter._pictures import decode
 
     sizes: set[tuple[int, int]] = set()
-    for picture in first.samples[:LOOKED_AT]:
-        height, width, _ = decode(picture).shape
+    for i, picture in enumerate(first.samples[:LOOKED_AT]):
+        try:
+            height, width, _ = decode(picture).shape
+        except InputError as error:
+            raise InputError(
+                f"{first.place(i)}: {error} With --skip-broken what cannot be read is left out and counted."
+            ) from None
         sizes.add((height, width))
         if len(sizes) > 1 or max(max(sizes)) > SMALL_SIDE:
             return Pixels(size=SMALL_SIDE)
@@ -142,10 +154,8 @@ def _plain(batch: Collection) -> Collection:
     """The samples as kernels take them: the columns of numbers of a table are vectors, arrays of numbers are rows."""
     samples = batch.samples
     if batch.is_table:
-        flat = all(
-            isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "buif"
-            for column in samples.values()
-        )
+        numbers = [as_numbers(column) for column in samples.values()]
+        flat = all(column is not None for column in numbers)
         names = ", ".join(printable(name, 30) for name in list(samples)[:8]) + (
             ", …" if len(samples) > 8 else ""
         )
@@ -153,7 +163,7 @@ def _plain(batch: Collection) -> Collection:
             raise InputError(
                 f"the file has several columns ({names}); say which holds the samples with --column."
             )
-        batch.samples = np.column_stack(list(samples.values()))
+        batch.samples = np.column_stack([column for column in numbers if column is not None])
         if batch.kind == "table":  # so it was guessed
             batch.kind, batch.told_by = guess(Collection(batch.samples))
             batch.told_by = f"rows of the {len(samples)} columns {names}"

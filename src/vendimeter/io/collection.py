@@ -228,7 +228,8 @@ class Collection:
         from vendimeter.io.kinds import KINDS
 
         usual = KINDS.get(self.kind or "vectors", "cosine")
-        if isinstance(kernel, str) and kernel == "cosine" != usual:
+        arrays = isinstance(self.samples, np.ndarray)  # of which it may well be meant
+        if isinstance(kernel, str) and kernel == "cosine" != usual and not arrays:
             raise InputError(
                 f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}."
             )
@@ -251,7 +252,7 @@ class Collection:
             return self.columns[by]
         if isinstance(by, str) and not self.is_table:
             raise unknown("column", by, self.columns)
-        several = isinstance(by, list | tuple) and 0 < len(by) != len(self)
+        several = isinstance(by, list | tuple) and len(by) > 0
         if several and all(isinstance(name, str) and name in self.columns for name in by):
             return list(zip(*(plain_list(self.columns[name]) for name in by), strict=True))
         return by
@@ -271,6 +272,11 @@ class Collection:
             )
         found: dict[Any, list[str]] = {}
         for i, (name, texts) in enumerate(zip(names, self.samples, strict=True)):
+            if isinstance(name, list | dict | set):
+                raise InputError(
+                    f"the label {brief(name)} ({self.place(i)}) is a {type(name).__name__}; expected one label a list "
+                    "of texts."
+                )
             if name in found:
                 raise InputError(
                     f"the label {brief(name)} is that of several lists of texts, {self.place(i)} among them; expected "

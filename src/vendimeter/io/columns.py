@@ -11,7 +11,7 @@ import numpy as np
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import InputError
 
-__all__ = ["from_cells", "joined", "lists_of_texts", "stacked"]
+__all__ = ["as_numbers", "first_text", "from_cells", "joined", "lists_of_texts", "stacked"]
 
 Place = Callable[[int], str]
 
@@ -49,18 +49,43 @@ def from_cells(column: Any, name: str, place: Place) -> Any:
 def lists_of_texts(cells: Any) -> Any:
     """Cells such as ["fruity", "sweet"] as the lists that they stand for, where all of them do."""
     try:
-        found = [json.loads(cell) for cell in cells]
+        found = [json.loads(cell) if cell.strip() else [] for cell in cells]
     except (ValueError, RecursionError):
         return cells
     return found if all(isinstance(item, list) for item in found) else cells
 
 
+def as_numbers(column: Any) -> np.ndarray | None:
+    """A column of single numbers as an array; None where it is none."""
+    if isinstance(column, np.ndarray):
+        return column if column.ndim == 1 and column.dtype.kind in "buif" else None
+    if not all(type(value) in (int, float) for value in column):
+        return None
+    try:
+        return np.array(column, dtype=np.float64)
+    except OverflowError:
+        return None
+
+
+def first_text(cells: Any) -> int:
+    """The position of the first cell that stands for no number and no vector."""
+    for i, cell in enumerate(cells):
+        try:
+            if not isinstance(from_cells([cell], "", str), np.ndarray):
+                return i
+        except ValueError:
+            return i
+    return 0
+
+
 def stacked(columns: Mapping[str, Any], place: Place) -> np.ndarray:
     """Columns of numbers side by side, as vectors."""
+    found = {name: as_numbers(column) for name, column in columns.items()}
     for name, column in columns.items():
-        if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "buif":
+        if found[name] is None:
+            at = first_text(column) if isinstance(column, list) and isinstance(column[0], str) else 0
             raise InputError(
-                f"the column {name!r} holds {brief(column[0])} ({place(0)}); expected numbers in each column of "
+                f"the column {name!r} holds {brief(column[at])} ({place(at)}); expected numbers in each column of "
                 "samples."
             )
-    return np.column_stack(list(columns.values()))
+    return np.column_stack([column for column in found.values() if column is not None])

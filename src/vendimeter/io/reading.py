@@ -244,8 +244,9 @@ def _parts(readers: list[Reader], wanted: Wanted, size: int, limit: int | None) 
         for part in reader.parts(wanted.names, size if most is None else min(size, most)):
             if not part.columns or not len(next(iter(part.columns.values()))):
                 continue
+            part = sound(part, wanted)
             wanted.look(part)
-            part = sound(part, wanted, None if most is None else most - given)
+            part = sound(part, wanted, None if most is None else most - given, known=True)
             given += len(next(iter(part.columns.values())))
             yield part
             if most is not None and given >= most:
@@ -260,6 +261,7 @@ def _whole(readers: list[Reader], wanted: Wanted, limit: int | None) -> Collecti
     part = readers[0].whole(wanted.names)
     if part is None:
         return None
+    part = sound(part, wanted)
     wanted.look(part)
-    found = wanted.collection([sound(part, wanted, None)], _shown(readers))
+    found = wanted.collection([sound(part, wanted, known=True)], _shown(readers))
     return found if len(found) else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from vendimeter._arrays import take
 from vendimeter._messages import brief, digits
+from vendimeter.errors import InputError
 from vendimeter.io.base import Part
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ Reasons = Iterator[str | None]
 LOOKED_AT = 100  # cells that say what a column holds
 
 
-def sound(part: Part, wanted: Wanted, most: int | None) -> Part:
-    """The records that are sound, at most so many of them; what is broken goes to the collector, or is an error."""
-    count = len(next(iter(part.columns.values())))
-    checks = list(_checks(part, wanted))
+def sound(part: Part, wanted: Wanted, most: int | None = None, *, known: bool = False) -> Part:
+    """The records that are sound, at most so many of them; what is broken goes to the collector, or is an error.
+
+    With `known`, the kind of the samples is settled, and it is checked what they must be for that.
+    """
+    count = len(next(iter(part.columns.values()), ()))
+    checks = list(_checks_of_kind(part, wanted) if known else _checks(part, wanted))
     if not checks:
         keep = np.arange(count if most is None else min(most, count))
     else:
@@ -51,23 +55,36 @@ def _checks(part: Part, wanted: Wanted) -> Iterator[Reasons]:
     weight, name = wanted.roles["weight"], wanted.roles["samples"]
     if weight is not None:
         yield (weight_of(value, weight)[1] for value in _plain(part.columns[weight]))
+    if wanted.broken.skip and wanted.takes_numbers:
+        for number in wanted.numbers:
+            yield _not_numbers(part.columns[number], "numbers")
     if name is None:
         return
     samples = part.columns[name]
     if isinstance(samples, list) and samples and isinstance(samples[0], Mapping):
         yield (_no_picture(item) for item in samples)
-    if wanted.is_nested(samples):
+    if wanted.nesting(samples) and wanted.kind not in ("tags", "tokens"):
         yield (_not_texts(item) for item in samples)
-    if wanted.broken.skip:
-        if wanted.kind == "molecules":
-            # Without skipping they are left to the kernel, which reads them in any case and names the line.
-            from vendimeter._molecules import parse_all
+    if wanted.broken.skip and wanted.takes_numbers:
+        form = wanted.form_of_cells(name, samples)
+        if form != "texts":
+            yield _not_numbers(samples, form)
 
-            yield (reason for _, reason in parse_all(samples))
-        elif wanted.takes_numbers:
-            form = wanted.form_of_cells(name, samples)
-            if form != "texts":
-                yield _not_numbers(samples, form)
+
+def _checks_of_kind(part: Part, wanted: Wanted) -> Iterator[Reasons]:
+    """Where broken records are skipped; else they are left to the kernel, which looks at them in any case."""
+    name = wanted.roles["samples"]
+    if name is None or not wanted.broken.skip:
+        return
+    samples = part.columns[name]
+    if wanted.kind == "molecules":
+        from vendimeter._molecules import parse_all
+
+        yield (reason for _, reason in parse_all(samples))
+    elif (
+        wanted.kind == "images" and getattr(wanted.form, "kind", None) != "images"
+    ):  # folders look at their own
+        yield (_no_image(item) for item in samples)
 
 
 def _plain(column: Any) -> Any:
@@ -77,7 +94,7 @@ def _plain(column: Any) -> Any:
 def weight_of(value: Any, name: str) -> tuple[float, str | None]:
     """A weight, and what is wrong with it."""
     try:
-        number = float(value)
+        number = float("nan" if isinstance(value, str) and "_" in value else value)
     except (TypeError, ValueError):
         reason = f"has {brief(value)} in the column {name!r} of weights; expected a number from 0 up"
         return 0.0, reason
@@ -90,12 +107,20 @@ def weight_of(value: Any, name: str) -> tuple[float, str | None]:
 
 def _no_picture(item: Any) -> str | None:
     """A picture by a path: a file may not say which others are opened."""
-    if (
-        isinstance(item, Mapping)
-        and item.get("path") is not None
-        and not isinstance(item.get("bytes"), bytes)
-    ):
-        return f"holds no picture but the path {brief(item['path'])}"
+    if not isinstance(item, Mapping) or not item.keys() <= {"bytes", "path"}:
+        return None
+    if item.get("path") is None or isinstance(item.get("bytes"), bytes):
+        return None
+    return f"holds no picture but the path {brief(item['path'])}"
+
+
+def _no_image(item: Any) -> str | None:
+    from vendimeter._pictures import decode
+
+    try:
+        decode(item)
+    except InputError as error:
+        return f"cannot be decoded: {str(error).rstrip('.')}"
     return None
 
 

@@ -12,7 +12,7 @@ from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
-from vendimeter.io.columns import from_cells, joined, lists_of_texts, stacked
+from vendimeter.io.columns import as_numbers, first_text, from_cells, joined, lists_of_texts, stacked
 from vendimeter.io.kinds import KINDS, NOT_NUMBERS, guess
 from vendimeter.io.sound import form_of, weight_of
 
@@ -25,6 +25,8 @@ def _several(given: Any, role: str) -> list[str]:
         return []
     if not isinstance(given, list | tuple) or not given or not all(isinstance(name, str) for name in given):
         raise InputError(f"{role}={brief(given)}; expected the name of a column, or a list of names.")
+    if len(set(given)) < len(given):
+        raise InputError(f"{role}={brief(given)} names a column twice; expected different ones.")
     return list(given)
 
 
@@ -135,18 +137,18 @@ class Wanted:
 
     def look(self, part: Part) -> None:
         """Settle on a kind, where it is to be guessed, by the first samples."""
-        if self.kind == "guess":
+        if self.kind == "guess" and len(next(iter(part.columns.values()), ())):
             self.kind = None
             self.kind, self.told_by = guess(self.collection([part], ""))
 
-    def is_nested(self, samples: Any) -> bool:
-        """Whether the samples are lists of texts: the first list with anything in it decides for all."""
+    def nesting(self, samples: Any) -> bool | None:
+        """Whether the samples are lists of texts: the first list with anything in it decides; None before that."""
         if self.nested is None and isinstance(samples, list) and samples:
             lists = all(isinstance(item, list) for item in samples[:1])
             first = next((item for item in samples if isinstance(item, list) and item), None)
             if not lists or first is not None:
                 self.nested = lists and first is not None and isinstance(first[0], str)
-        return bool(self.nested)
+        return self.nested
 
     @property
     def takes_numbers(self) -> bool:
@@ -164,7 +166,8 @@ class Wanted:
                 f"{reader.file} is of another form than the files before it; expected files of one form. Read them "
                 "apart."
             )
-        reader.strict = self.roles["samples"]
+        # Lists of tags and tokens are of any length.
+        reader.strict = "" if self.kind in ("tags", "tokens") else self.roles["samples"]
         names = set(reader.names())  # a table of genes has tens of thousands
         for name in self.names:
             if names and name not in names:
@@ -199,7 +202,7 @@ class Wanted:
                 {name: self._samples(columns[name], name, place) for name in self.numbers}, place
             )
         elif self.table:
-            held = {key: self._samples(value, key, place) for key, value in rest.items()}
+            held = self._table(rest, place)
         else:
             chosen = self.roles["samples"]
             assert chosen is not None
@@ -215,8 +218,21 @@ class Wanted:
             skipped=self.broken,
             source=source,
             place=place,
-            nested=None if self.table else self.is_nested(held),
+            nested=None if self.table else self.nesting(held),
         )
+
+    def _table(self, columns: dict[str, Any], place: Callable[[int], str]) -> dict[str, Any]:
+        """The columns of a table; a gap among numbers matters only where all columns are numbers, as vectors are."""
+        found: dict[str, Any] = {}
+        gaps: dict[str, InputError] = {}
+        for name, column in columns.items():
+            try:
+                found[name] = self._samples(column, name, place)
+            except InputError as error:
+                found[name], gaps[name] = column, error
+        if gaps and all(as_numbers(column) is not None for name, column in found.items() if name not in gaps):
+            raise next(iter(gaps.values()))
+        return found
 
     def _samples(self, column: Any, name: str, place: Callable[[int], str]) -> Any:
         """Texts of a .csv file as the numbers they stand for; every batch as the first."""
@@ -229,9 +245,11 @@ class Wanted:
         found = from_cells(column, name, place)
         numeric = isinstance(found, np.ndarray)
         if self.numeric.setdefault(name, numeric) != numeric:
+            at = 0 if numeric else first_text(column)
             raise InputError(
-                f"the column {name!r} holds {'numbers' if not numeric else 'texts'} up to {place(0)} and "
-                f"{'numbers' if numeric else 'texts'} from there on; expected one of them. Read the file whole with "
-                "vendimeter.read, or mend it."
+                f"{place(at)} holds {brief(column[at])} in the column {name!r}, which held "
+                f"{'texts' if numeric else 'numbers'} before; expected one of them. Mend it, say what the samples are "
+                "with kind= (--kind), such as texts or categories, or leave it out with skip_broken=True "
+                "(--skip-broken)."
             )
         return found
