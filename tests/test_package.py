@@ -24,6 +24,7 @@ PUBLIC = {
     "encoders",
     "errors",
     "kernels",
+    "metrics",
     "plan",
     "profile",
     "read",

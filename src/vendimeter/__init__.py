@@ -16,7 +16,7 @@ from vendimeter.results import Profile, Score
 from vendimeter.spectrum import Spectrum
 
 if TYPE_CHECKING:
-    from vendimeter import encoders
+    from vendimeter import encoders, metrics
 
 __version__ = "0.1.0"
 
@@ -32,6 +32,7 @@ __all__ = [
     "encoders",
     "errors",
     "kernels",
+    "metrics",
     "plan",
     "profile",
     "read",
@@ -43,11 +44,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Encoders come with a database and more, which few need: they are imported when asked for."""
-    if name == "encoders":
+    """Encoders, with a database and more, and metrics are not needed by all: they are imported when asked for."""
+    if name in ("encoders", "metrics"):
         import importlib
 
-        return importlib.import_module("vendimeter.encoders")
+        return importlib.import_module(f"vendimeter.{name}")
     raise AttributeError(f"module 'vendimeter' has no attribute {name!r}")
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "is_real",
     "is_single",
     "is_torch",
+    "largest",
     "local",
     "move",
     "namespace",
@@ -305,6 +306,21 @@ def row_norms(rows: Any) -> Any:
 def _cupy_norms() -> Any:
     kernel = sys.modules["cupy"].ReductionKernel
     return kernel("T x", "float64 y", "(double)x * (double)x", "a + b", "y = sqrt(a)", "0", "row_norms")
+
+
+def largest(array: Any, count: int) -> Any:
+    """The `count` largest numbers of each row of a matrix, in no order; the standard can only sort."""
+    if isinstance(array, np.ndarray):
+        ordered = np.array(array, order="C")  # a transposed matrix is ten times as fast once its rows are together
+        ordered.partition(array.shape[1] - count, axis=1)
+        return ordered[:, array.shape[1] - count :]
+    if is_torch(array):
+        return array.topk(count, dim=1, sorted=False).values
+    if _is_jax(array):
+        return sys.modules["jax"].lax.top_k(array, count)[0]
+    xp = namespace(array)
+    ordered = xp.partition(array, -count, axis=1) if _library(array) == "cupy" else xp.sort(array, axis=1)
+    return ordered[:, array.shape[1] - count :]
 
 
 def no_gradients() -> AbstractContextManager[Any]:

@@ -59,7 +59,9 @@ def words(text: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- texts
 
 
-def texts_of(samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None = None) -> list[Any]:
+def texts_of(
+    samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None = None, who: str | None = None
+) -> list[Any]:
     """Texts as strings, or all of them as tuples of tokens; anything else is an error that names the item.
 
     Parameters
@@ -70,14 +72,17 @@ def texts_of(samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None 
         The name of the kernel, for messages.
     as_text : callable, optional
         Turns items that stand for a text into it.
+    who : str, optional
+        What wants the texts, for messages, where that is no kernel.
 
     Examples
     --------
     >>> texts_of(("a b", "c"), "ngram"), texts_of([["a", "b"], ["c"]], "ngram")
     (['a b', 'c'], [('a', 'b'), ('c',)])
     """
-    what = f"the {kernel} kernel expected texts (strings), or lists of tokens throughout"
-    items = as_list(samples, kernel=f"the {kernel} kernel")
+    who = who or f"the {kernel} kernel"
+    what = f"{who} expected texts (strings), or lists of tokens throughout"
+    items = as_list(samples, kernel=who)
     if is_foreign(items) or is_sparse(items):
         raise InputError(f"samples is {brief(items)}; {what}.")
     if isinstance(items, np.ndarray):

@@ -21,8 +21,9 @@ from vendimeter._options import as_number
 from vendimeter._weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError
 from vendimeter.kernels import Cosine, Precomputed, as_kernel
+from vendimeter.metrics._pair_sums import power_sum
 from vendimeter.results import Score
-from vendimeter.similarity import Features, Matrix
+from vendimeter.similarity import Features, Matrix, Similarity
 from vendimeter.spectrum import hill, parse_order
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
     "score_dual",
     "weight_K",
 ]
-
-_STRIP = 1 << 20  # numbers worked on at a time, so that nothing n×n is built of embeddings
 
 
 @contextmanager
@@ -180,8 +179,7 @@ def intdiv(elems: Any, k: Callable[[Any, Any], Any], q: float = 1, p: Any = None
     >>> vendi.intdiv(["a", "a", "b", "b"], lambda a, b: float(a == b))
     0.5
     """
-    similarity = as_kernel(k).similarity(_items(elems))
-    return _intdiv(Matrix(similarity.dense(), precision=similarity.precision), q, p)
+    return _intdiv(as_kernel(k).similarity(_items(elems)), q, p)
 
 
 @_explained()
@@ -228,21 +226,7 @@ def intdiv_X(X: Any, q: float = 1, p: Any = None, normalize: bool = True) -> flo
     >>> vendi.intdiv_X([[1, 0], [2, 0], [0, 1], [0, 3]])
     0.5
     """
-    power = _power(q)
-    features = _embeddings(X, normalize)
-    weights = _weights(p, features.n)
-    if power == 1:
-        mean = np.zeros(features.width)
-        for rows in _strips(features.n, features.width):
-            mean += weights[rows] @ features.rows(rows)
-        return 1 - float(mean @ mean)
-    if power == 2:  # the sum of squares is that of the eigenvalues, which the d×d side has too
-        return 1 - 1 / vm.score(X, Cosine(), q=2, weights=p, precision="float64")
-    total = 0.0
-    for rows in _strips(features.n, features.n):
-        strip = features.block(rows, slice(0, features.n))
-        total += float(weights[rows] @ (_raised(strip, power, features.entry_error) @ weights))
-    return 1 - total
+    return _intdiv(_embeddings(X, normalize), q, p)
 
 
 # ---------------------------------------------------------------------------------------------------- helpers
@@ -408,40 +392,10 @@ def _weights(p: Any, n: int) -> np.ndarray:
     return np.full(n, 1 / n) if weights is None else weights
 
 
-def _power(q: Any) -> float:
+def _intdiv(similarity: Similarity, q: Any, p: Any) -> float:
     power = as_number(q)
     if not 0 < power < math.inf:
         raise InputError(f"q={brief(q)}; expected the power of the similarities, a number above 0.")
-    return power
-
-
-def _raised(similarities: np.ndarray, power: float, noise: float) -> np.ndarray:
-    """Entry by entry; only whole powers of similarities that are negative beyond noise are real numbers."""
-    if power == 1:
-        return similarities
-    if power % 1:
-        lowest = float(similarities.min(initial=0.0))
-        if lowest < -noise:
-            raise InputError(
-                f"a similarity is {digits(lowest)}, and its power q={power:g} is not a real number; expected "
-                "similarities from 0 up, or a whole q."
-            )
-        similarities = np.maximum(similarities, 0)
-    return similarities.astype(np.float64) ** power
-
-
-def _intdiv(matrix: Matrix, q: Any, p: Any) -> float:
-    power = _power(q)
-    matrix = matrix.checked()
-    weights = _weights(p, matrix.n)
-    noise = _rounding(matrix.precision)
-    if not matrix.sparse:
-        return 1 - float(weights @ (_raised(matrix.data, power, noise) @ weights))
-    entries = matrix.data.tocoo()  # no power above 0 makes anything of the zeros that are not stored
-    raised = _raised(entries.data, power, noise)
-    return 1 - float(np.sum(raised * weights[entries.row] * weights[entries.col]))
-
-
-def _strips(count: int, width: int) -> list[slice]:
-    step = max(1, _STRIP // width)
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+    weights = _weights(p, similarity.n)
+    scale, total = power_sum(similarity, weights, weights, power, "q")
+    return 1 - scale**power * total

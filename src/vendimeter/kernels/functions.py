@@ -261,7 +261,8 @@ class Embed(Kernel):
         called = getattr(self.encoder, "__qualname__", type(self.encoder).__name__)
         return f"Embed({repr(self.encoder) if is_encoder(self.encoder) else called}, {self.kernel!r})"
 
-    def _encode(self, samples: Any) -> Any:
+    def encode(self, samples: Any) -> Any:
+        """The vectors of the samples, a row each."""
         if is_encoder(self.encoder):
             return self.encoder(samples)  # it checks what goes in and what comes out
         items = _items(samples, "the encoder")
@@ -298,11 +299,11 @@ class Embed(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Encode, then compare."""
-        return self._named(self.kernel.similarity(self._encode(samples), rng=rng))
+        return self._named(self.kernel.similarity(self.encode(samples), rng=rng))
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """Encode, then take the features of the vectors."""
-        return self._named(self.kernel.batch_features(self._encode(samples), rng=rng))
+        return self._named(self.kernel.batch_features(self.encode(samples), rng=rng))
 
     def _named(self, similarity: Any) -> Any:
         similarity.kernel = replace(self, kernel=similarity.kernel)

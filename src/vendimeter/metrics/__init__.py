@@ -1,0 +1,72 @@
+"""The metrics that are reported beside the Vendi Score, each with its formula, its reference and its limits.
+
+Functions of one collection take ``(samples, …)``, those that compare two ``(samples, reference, …)``. One figure is a
+float or an int that knows more about itself; several have names.
+"""
+
+from vendimeter.metrics.chemistry import MoleculeFigures, molecules
+from vendimeter.metrics.classes import InceptionScore, hill, inception_score, mode_diversity, number_of_modes
+from vendimeter.metrics.discrepancy import KernelDistance, kernel_distance
+from vendimeter.metrics.frechet import FrechetDistance, frechet_distance
+from vendimeter.metrics.graphs import Components, components
+from vendimeter.metrics.lexical import CompressionRatio, NgramDiversity, compression_ratio, ngram_diversity
+from vendimeter.metrics.manifolds import (
+    DensityCoverage,
+    Memorization,
+    PrecisionRecall,
+    density_coverage,
+    memorization,
+    precision_recall,
+)
+from vendimeter.metrics.moments import Moments
+from vendimeter.metrics.overlap import PairwiseBLEU, pairwise_bleu, self_bleu
+from vendimeter.metrics.packing import Circles, circles
+from vendimeter.metrics.quality import CorpusBLEU, corpus_bleu
+from vendimeter.metrics.similarities import SimilarityProfile, intdiv, leinster_cobbold, mean_similarity
+from vendimeter.metrics.spectra import LogDet, effective_rank, log_det
+from vendimeter.metrics.tables import Table, table
+from vendimeter.metrics.text_pairs import d_lex_sim
+
+__all__ = [
+    "Circles",
+    "Components",
+    "CompressionRatio",
+    "CorpusBLEU",
+    "DensityCoverage",
+    "FrechetDistance",
+    "InceptionScore",
+    "KernelDistance",
+    "LogDet",
+    "Memorization",
+    "MoleculeFigures",
+    "Moments",
+    "NgramDiversity",
+    "PairwiseBLEU",
+    "PrecisionRecall",
+    "SimilarityProfile",
+    "Table",
+    "circles",
+    "components",
+    "compression_ratio",
+    "corpus_bleu",
+    "d_lex_sim",
+    "density_coverage",
+    "effective_rank",
+    "frechet_distance",
+    "hill",
+    "inception_score",
+    "intdiv",
+    "kernel_distance",
+    "leinster_cobbold",
+    "log_det",
+    "mean_similarity",
+    "memorization",
+    "mode_diversity",
+    "molecules",
+    "ngram_diversity",
+    "number_of_modes",
+    "pairwise_bleu",
+    "precision_recall",
+    "self_bleu",
+    "table",
+]

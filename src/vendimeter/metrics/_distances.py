@@ -1,0 +1,273 @@
+"""Euclidean distances between many rows, as exact as they are asked for, at the speed of matrix products.
+
+The squared distance of two rows is Σ(x−y)² in float64, differences first, added up in one order that depends on the
+number of columns alone. So d(x, y) = d(y, x), equal rows lie at distance 0, and no result depends on how the work was
+cut into blocks, on the library, or on how a product of matrices rounds.
+
+A product gives every pair only bounds, low ≤ d² ≤ high, from ‖x‖² + ‖y‖² − 2 x·y and what rounding can do to it: on the
+host first in float32, then, where that leaves much in doubt, in float64. Pairs that are still in doubt are computed by
+the formula. For whole numbers that are small enough the products themselves are exact and nothing is in doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks
+from vendimeter._devices import (
+    DEVICE_BYTES,
+    concat,
+    double,
+    is_foreign,
+    is_gpu,
+    move,
+    namespace,
+    select,
+    to_host,
+)
+from vendimeter._messages import brief
+from vendimeter._options import bytes_shown
+from vendimeter._progress import Progress
+from vendimeter.errors import InputError
+from vendimeter.metrics._inputs import wide_block
+from vendimeter.metrics._tiles import Points, Precision, Tile, length
+
+__all__ = ["Space"]
+
+MEMORY = 256 << 20  # bytes beside the rows; a GPU has more and wants larger tiles
+GPU_MEMORY = 4 << 30
+TILE = 1024  # rows on each side of a product: its 4 MiB stay in the cache while they are compared
+GPU_TILE = 4096
+DIRECT_BYTES = 1 << 20  # of differences that are squared and summed at a time: they stay in the cache
+PLAIN, SMALL = 20, (-100, 400)  # binary exponents of the largest entry that need no scaling
+
+
+class Space:
+    """One or two sets of rows with a common centre and a common unit, and the budget of the work on them.
+
+    Parameters
+    ----------
+    sets : dict
+        Rows by the name of the argument: NumPy's, or all of one other library.
+    memory : int, optional
+        Bytes that the work may take beside the rows and a few numbers for each of them.
+    progress : Progress, optional
+        What is told how far the work is.
+    pairs : float
+        How many pairs there are to look at, for the progress.
+
+    Attributes
+    ----------
+    computed : int
+        How many squared distances the formula gave so far.
+    """
+
+    def __init__(
+        self,
+        sets: dict[str, Any],
+        memory: int | None = None,
+        progress: Progress | None = None,
+        pairs: float = 1.0,
+    ):
+        like = next(iter(sets.values()))
+        self.width = int(like.shape[1])
+        self._like, self._foreign, gpu = like, is_foreign(like), is_gpu(like)
+        memory = memory or (GPU_MEMORY if gpu else MEMORY)
+        least = 128 * self.width + 4096
+        if memory < least:
+            raise InputError(
+                f"memory={brief(memory)}; expected at least {bytes_shown(least)} for rows of {self.width} columns."
+            )
+        self._block_bytes = min(DEVICE_BYTES if gpu else BLOCK_BYTES, memory // 8)
+        self._direct_bytes = min(DEVICE_BYTES // 4 if gpu else DIRECT_BYTES, memory // 8)
+        self.tile = max(
+            1, min(GPU_TILE if gpu else TILE, memory // (128 * self.width), math.isqrt(memory // 160))
+        )
+        self.pairs_held = memory // 512
+        self._strip_bytes = memory // 4
+        self._progress, self._pairs, self._done = progress, pairs, 0.0
+        self.computed = 0
+        self._measure(sets)
+
+    # ------------------------------------------------------------------------------------------- centre, unit, norms
+
+    def _measure(self, sets: dict[str, Any]) -> None:
+        """Look at every entry: the largest decides on the unit, and whole numbers may need no bounds at all."""
+        peak, whole = 0.0, True
+        for name, rows in sets.items():
+            for part in self._blocks(rows):
+                block = wide_block(rows, part, name)
+                xp = namespace(block)
+                peak = max(peak, float(xp.max(block)), -float(xp.min(block)))
+                whole = whole and bool(xp.all(block == xp.round(block)))
+        exponent = math.frexp(peak)[1]
+        # d² of the formula must neither overflow nor vanish, and products must fit into float32.
+        self._scale = 0 if SMALL[0] <= exponent <= SMALL[1] else SMALL[1] - exponent
+        self._unit = 0 if abs(exponent) <= PLAIN else -exponent
+        # The middle one of the entries in each column, so that no outlier moves it and it is whole where they are.
+        centre = np.quantile(self._some(sets), 0.5, axis=0, method="lower")
+        self._centre = _times(double(move(centre, self._like)), self._unit)
+        self.sets, start = [], 0
+        for rows in sets.values():
+            stop = start + rows.shape[0]
+            self.sets.append(Points(rows, self._norms(rows), np.arange(start, stop)))
+            start = stop
+        self._label()
+        self.precisions = self._precisions(whole and exponent <= 53)
+
+    def _some(self, sets: dict[str, Any]) -> np.ndarray:
+        """Some rows of each set, evenly spread."""
+        most = max(1, self._block_bytes // (16 * self.width))
+        steps = {name: -(-rows.shape[0] // most) for name, rows in sets.items()}
+        chosen = [to_host(double(select(rows, slice(0, None, steps[name])))) for name, rows in sets.items()]
+        return np.concatenate(chosen)
+
+    def _norms(self, rows: Any) -> np.ndarray:
+        norms = np.empty(rows.shape[0])
+        for part in self._blocks(rows):
+            block = self._centred(rows, part)
+            if isinstance(block, np.ndarray):
+                norms[part] = np.einsum("ij,ij->i", block, block)
+            else:
+                norms[part] = to_host(namespace(block).sum(block * block, axis=1))
+        return norms
+
+    def _label(self) -> None:
+        """Give rows that equal an earlier one its label: they are at distance 0, and many would be in doubt."""
+        norms = np.concatenate([points.norms for points in self.sets])
+        _, firsts, groups = np.unique(norms, return_index=True, return_inverse=True)
+        earlier = np.split(firsts[groups.reshape(-1)], [len(self.sets[0])])
+        starts = [points.labels[0] for points in self.sets]
+        for points, candidates in zip(self.sets, earlier, strict=False):
+            for others, start in zip(self.sets, starts, strict=True):
+                places = candidates - start
+                rows = np.flatnonzero((places >= 0) & (places < len(others)) & (candidates < points.labels))
+                equal = rows[self.squares(points, rows, others, places[rows]) == 0]
+                points.labels[equal] = candidates[equal]
+
+    def _precisions(self, whole: bool) -> list[Precision]:
+        """What to try, one after the other, with the error that each may make."""
+        most, d = max(float(points.norms.max()) for points in self.sets), self.width
+        most = math.ldexp(most, -2 * self._unit) if whole else math.inf
+        single, wide = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2
+        # The product: d + 2 roundings an entry, with the casts. The norms: d + 2. The centre, the comparison and the
+        # formula itself: fewer than 128, for any d. What is too small for the dtype is lost: the absolute part.
+        error = (2 * d + 128) * wide
+        double_precision = Precision(np.float64, error, d * 2.0**-990)
+        if most <= 2**50:
+            double_precision = Precision(np.float64, 0.0, 0.0)
+        if self._foreign or (d + 16) * single > 0.01:
+            return [double_precision]
+        if most <= 2**21:
+            return [Precision(np.float32, 0.0, 0.0)]
+        rounding = (d + 16) * single / (1 - (d + 16) * single)
+        return [Precision(np.float32, rounding + error, d * 2.0**-100), double_precision]
+
+    def _blocks(self, rows: Any) -> list[slice]:
+        return blocks(rows.shape[0], self.width, most=self._block_bytes)
+
+    def _centred(self, rows: Any, part: slice) -> Any:
+        block = _times(double(select(rows, part)), self._unit)
+        block -= self._centre
+        return block
+
+    def cast(self, points: Points, part: slice, dtype: Any) -> Any:
+        """Some rows from the common centre, in the dtype of a product."""
+        if self._foreign:
+            return self._centred(points.rows, part)
+        rows = points.rows[part]
+        held = np.empty(rows.shape, dtype)
+        for piece in self._blocks(rows):
+            held[piece] = self._centred(rows, piece)
+        return held
+
+    # -------------------------------------------------------------------------------------------------- the formula
+
+    def squares(self, left: Points, i: np.ndarray, right: Points, j: np.ndarray) -> np.ndarray:
+        """The squared distances of pairs of rows by the formula, in the scale of `lengths`."""
+        found = np.empty(len(i))
+        self.computed += len(i)
+        for part in blocks(len(i), self.width, most=self._direct_bytes):
+            difference = _times(double(select(left.rows, i[part])), self._scale)
+            difference -= _times(double(select(right.rows, j[part])), self._scale)
+            difference *= difference
+            found[part] = to_host(_row_sums(difference))
+        return found
+
+    def in_units(self, squares: np.ndarray) -> np.ndarray:
+        """Squared distances of the formula in the unit of the products."""
+        return np.ldexp(squares, 2 * (self._unit - self._scale))
+
+    def from_units(self, squares: np.ndarray) -> np.ndarray:
+        """Squared distances in the unit of the products, where they are exact, as those of the formula."""
+        return np.ldexp(squares, 2 * (self._scale - self._unit))
+
+    def lengths(self, squares: np.ndarray) -> np.ndarray:
+        """Distances in the unit of the data; what is beyond float64 is infinite."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(np.sqrt(squares), -self._scale)
+
+    # --------------------------------------------------------------------------------------------------------- tiles
+
+    def tiles(self, left: Points, right: Points) -> Iterator[Tile]:
+        """All pairs, tile by tile; of a set with itself, each pair of tiles once, columns of a row in their order."""
+        own, first = left is right, self.precisions[0].dtype
+        most = self._strip_bytes // (self.width * np.dtype(first).itemsize)
+        for strip in _cut(0, len(left), max(1, most // self.tile) * self.tile):
+            held = self.cast(left, strip, first)
+            for columns in _cut(strip.start if own else 0, len(right), self.tile):
+                block = (
+                    held[_within(columns, strip), :]
+                    if own and columns.stop <= strip.stop
+                    else self.cast(right, columns, first)
+                )
+                for rows in _cut(strip.start, strip.stop, self.tile):
+                    if own and rows.start > columns.start:
+                        break
+                    yield Tile(self, left, rows, right, columns, (held[_within(rows, strip), :], block))
+                    self._advance((1 + (own and rows != columns)) * length(rows) * length(columns))
+
+    def _advance(self, pairs: int) -> None:
+        self._done += pairs
+        if self._progress is not None:
+            self._progress.step(self._done / self._pairs)
+
+
+# ------------------------------------------------------------------------------------------------------------- helpers
+
+
+def _times(block: Any, exponent: int) -> Any:
+    """Rows times a power of two, in two steps where the power itself is beyond float64."""
+    for part in (exponent,) if abs(exponent) < 1000 else (exponent // 2, exponent - exponent // 2):
+        if part:
+            block *= 2.0**part
+    return block
+
+
+def _row_sums(terms: Any) -> Any:
+    """The sum of each row: halves of it are added to each other until one column is left.
+
+    Only additions of whole arrays, so that every library on every device rounds alike, whatever the number of rows.
+    """
+    width = int(terms.shape[1])
+    half = 1 << (width - 1).bit_length() >> 1
+    while half:
+        rest = terms[:, half:width]
+        if isinstance(terms, np.ndarray):
+            terms[:, : width - half] += rest
+        else:
+            terms = concat([terms[:, : width - half] + rest, terms[:, width - half : half]], axis=1)
+        width, half = half, half // 2
+    return terms[:, 0]
+
+
+def _cut(start: int, stop: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
+
+
+def _within(part: slice, whole: slice) -> slice:
+    return slice(part.start - whole.start, part.stop - whole.start)

@@ -1,0 +1,131 @@
+"""The graph of a collection: pairs of items that are similar enough, tile by tile, never all similarities at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vendimeter._devices import namespace, to_host
+from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
+from vendimeter._messages import brief
+from vendimeter._options import as_number
+from vendimeter._progress import Progress
+from vendimeter.errors import InputError
+from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
+from vendimeter.similarity.base import parts_of, positions_of
+from vendimeter.spectrum import UNIT
+
+__all__ = ["Entries", "within"]
+
+TILE = 1024  # items on a side of a tile, at most: 8 MiB of similarities
+BOTH_WAYS = 8  # items of a tile on each side for which a user's function is asked in both orders
+
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def within(value: Any, name: str, low: float, high: float, what: str) -> float:
+    """A number between two others."""
+    number = as_number(value)
+    if not low <= number <= high:
+        raise InputError(f"{name}={brief(value)}; expected {what}, a number from {low:g} to {high:g}.")
+    return number
+
+
+class Entries:
+    """Similarities of some items with others, those of a user's matrix or function checked on the way.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        How similar the items are.
+    names : ndarray, optional
+        The user's own positions of the items, for messages, where some items were left out.
+
+    Attributes
+    ----------
+    slack : float
+        How far a similarity may be off by rounding; a pair that is this close to a threshold counts as having met it.
+    """
+
+    def __init__(self, similarity: Similarity, names: np.ndarray | None = None):
+        self.n = similarity.n
+        self._names = np.arange(self.n) if names is None else names
+        self._scale: np.ndarray | None = None
+        off = 0.0
+        if isinstance(similarity, Matrix):
+            similarity = similarity.checked()
+        self._inner = similarity
+        self._theirs = isinstance(similarity, Pairwise) and not similarity.trusted
+        if self._theirs:
+            off = self._check_diagonal(similarity)
+        self.slack = similarity.entry_error + off + 4 * UNIT
+
+    @property
+    def step(self) -> int:
+        """How many items a tile has on a side: fewer of very wide rows."""
+        return max(1, min(TILE, self._inner._step))
+
+    def block(self, rows: Index, cols: Index) -> Any:
+        """Similarities in float64, on the device of the samples."""
+        part = self._inner.block(rows, cols)
+        return self._mended(to_host(part), rows, cols) if self._theirs else part
+
+    def near(self, rows: Index, cols: Index, cut: float) -> np.ndarray:
+        """Which similarities are at least `cut`, on the host."""
+        return to_host(self.block(rows, cols) >= cut)
+
+    def edges(self, cut: float, *, values: bool = False, label: str = "graph") -> Iterator[Pairs]:
+        """Pairs i < j with a similarity of at least `cut`, some at a time, with their similarities where wanted."""
+        if isinstance(self._inner, Matrix) and self._inner.sparse and cut > 0:  # what is not stored is 0
+            found = self._inner.data.tocoo()
+            kept = (found.data >= cut) & (found.row < found.col)
+            yield found.row[kept], found.col[kept], found.data[kept] if values else None
+            return
+        parts = parts_of(self.n, self.step)
+        with Progress(label) as progress:
+            for a, rows in enumerate(parts):
+                for cols in parts[a:]:
+                    yield self._tile(rows, cols, cut, values)
+                left = len(parts) - a - 1
+                progress.step(1 - left * (left + 1) / (len(parts) * (len(parts) + 1)))
+
+    def _tile(self, rows: slice, cols: slice, cut: float, values: bool) -> Pairs:
+        part = self.block(rows, rows if rows == cols else cols)
+        met = to_host(part >= cut)
+        i, j = np.nonzero(np.triu(met, 1) if rows == cols else met)
+        return i + rows.start, j + cols.start, to_host(part)[i, j] if values else None
+
+    # ------------------------------------------------------------------------------------- what a user's function gives
+
+    def _check_diagonal(self, similarity: Similarity) -> float:
+        own = similarity.diagonal()
+        if not np.isfinite(own).all():
+            i = int(np.flatnonzero(~np.isfinite(own))[0])
+            raise not_finite(own[i], self._names[i], self._names[i], "k")
+        if similarity.policy.normalize:
+            self._scale = 1 / np.sqrt(own)
+        tolerance = entry_tolerance(similarity.precision)
+        return check_diagonal(own, "k", similarity.policy, tolerance, self._names)
+
+    def _mended(self, part: np.ndarray, rows: Index, cols: Index) -> np.ndarray:
+        """Finite, and symmetric as far as it was asked for; averaged and normalised where the kernel says so."""
+        similarity = self._inner
+        assert isinstance(similarity, Pairwise)
+        if not namespace(part).isfinite(part).all():
+            i, j = (int(k) for k in np.argwhere(~np.isfinite(part))[0])
+            a, b = self._names[positions_of(rows, self.n)[i]], self._names[positions_of(cols, self.n)[j]]
+            raise not_finite(float(part[i, j]), a, b, "k")
+        i, j = positions_of(rows, self.n), positions_of(cols, self.n)
+        if similarity.policy.symmetrize:
+            part = (part + (part if cols is rows else to_host(similarity.block(cols, rows))).T) / 2
+        elif cols is rows:
+            similarity.compare(part, part.T, self._names[i], self._names[j])
+        else:
+            few, last = i[:BOTH_WAYS], j[-BOTH_WAYS:]
+            back = to_host(similarity.block(last, few)).T
+            similarity.compare(part[:BOTH_WAYS, -BOTH_WAYS:], back, self._names[few], self._names[last])
+        if self._scale is not None:
+            part = part * self._scale[i][:, None] * self._scale[j]
+        return part

@@ -1,0 +1,279 @@
+"""Weighted sums of similarities over all pairs of items, by the cheapest way that each kind of similarity has."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter._devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
+from vendimeter._matrix_checks import entry_tolerance
+from vendimeter._messages import digits
+from vendimeter._progress import Progress
+from vendimeter.errors import InputError, MatrixError
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.similarity.base import parts_of
+from vendimeter.solvers.dense import norm_of
+from vendimeter.solvers.exact import SPARSE_ROWS, validated
+from vendimeter.solvers.gram import gram
+from vendimeter.solvers.operators import Blocks, SparseRows
+from vendimeter.solvers.plan import EXACT_SIDE, HOST_MEMORY
+
+__all__ = ["power_sum", "present", "row_sums"]
+
+SAFE_POWER = 16  # up to it, powers that underflow are too small to be seen in their root
+LEFT = 1e-6  # where less than this part of a sum is left without its diagonal, it is added up without it
+
+
+def present(similarity: Similarity, shares: np.ndarray) -> tuple[Similarity, np.ndarray]:
+    """The similarities of the items that have weight, and their positions; a user's matrix is checked as a whole."""
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked()
+    places = np.flatnonzero(shares)
+    return (similarity if len(places) == similarity.n else similarity.take(places)), places
+
+
+def row_sums(
+    similarity: Similarity, shares: np.ndarray, own: np.ndarray, names: np.ndarray | None = None
+) -> np.ndarray:
+    """Σ_{j≠i} wⱼ kᵢⱼ + ownᵢ kᵢᵢ for each item i, on the host.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of n items.
+    shares, own : ndarray, shape (n,)
+        The weights w, and what the similarity of each item with itself weighs.
+    names : ndarray, optional
+        The user's own positions of the items, for messages, where some were left out.
+    """
+    if isinstance(similarity, Features):
+        mean = _mean_feature(similarity, shares)
+        products = [to_host(similarity.rows(part) @ mean) for part in _strips(similarity)]
+        return np.concatenate(products) + (own - shares)
+    items = _distinct(similarity, shares, names)
+    weights = move(items.shares, items.similarity.like)
+    sums: dict[int, Any] = {}
+    for rows, cols, block in _tiles(items.similarity):
+        sums[rows.start] = sums.get(rows.start, 0.0) + block @ weights[cols]
+        if cols is not rows:
+            sums[cols.start] = sums.get(cols.start, 0.0) + transposed(block) @ weights[rows]
+    others = np.concatenate([to_host(sums[start]) for start in sorted(sums)])
+    return others[items.group] + items.joint(own) * items.diagonal[items.group]
+
+
+def power_sum(
+    similarity: Similarity, shares: np.ndarray, own: np.ndarray, power: float, name: str = "p"
+) -> tuple[float, float]:
+    """Two numbers s and t with s^power · t = Σ_{i≠j} wᵢ wⱼ kᵢⱼ^power + Σ wᵢ ownᵢ kᵢᵢ^power.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of n items; those without weight are left out.
+    shares, own : ndarray, shape (n,)
+        The weights w, and what the similarity of each item with itself weighs.
+    power : float
+        Above 0.
+    name : str
+        What the caller calls the power, for messages.
+    """
+    similarity, places = present(similarity, shares)
+    shares, own = shares[places], own[places]
+    if isinstance(similarity, Features) and power in (1, 2):
+        whole = _feature_sum(similarity, shares, power)
+        rest = math.nan if whole is None else whole + float(np.sum(shares * (own - shares)))
+        # The root of what little is left would show what rounding did to the whole.
+        if whole is not None and (power == 1 or rest > LEFT * whole):
+            return 1.0, rest
+    items = _distinct(similarity, shares, places)
+    weights, noise = move(items.shares, items.similarity.like), _noise(items.similarity)
+    on_diagonal = shares * items.joint(own)
+    scale = float(items.diagonal.max()) if on_diagonal.any() else 0.0  # the largest similarity so far
+    scale = scale if power > SAFE_POWER else 1.0
+    total = float(np.sum(on_diagonal * (items.diagonal[items.group] / (scale or 1.0)) ** power))
+    for rows, cols, block in _tiles(items.similarity):
+        top = _largest(block) if power > SAFE_POWER else 0.0
+        if top > scale:
+            total *= (scale / top) ** power
+            scale = top
+        raised = _raised(block, power, noise, scale or 1.0, name)
+        total += float(weights[rows] @ (raised @ weights[cols])) * (1 if cols is rows else 2)
+    return scale or 1.0, total
+
+
+# ----------------------------------------------------------------------------------------------------- from features
+
+
+def _strips(features: Features) -> list[slice]:
+    """Rows that are worked on at a time."""
+    if features.sparse:
+        return parts_of(features.n, SPARSE_ROWS)
+    return blocks(features.n, features.width, most=BLOCK_BYTES if features.like is None else DEVICE_BYTES)
+
+
+def _mean_feature(features: Features, shares: np.ndarray) -> Any:
+    """Σ w φ, where the features are."""
+    weights = move(shares, features.like)
+    sums = (_turned(features.rows(part)) @ weights[part] for part in _strips(features))
+    return functools.reduce(lambda a, b: a + b, sums)
+
+
+def _turned(rows: Any) -> Any:
+    """Rows as columns, dense or sparse."""
+    return rows.T if is_sparse(rows) else transposed(rows)
+
+
+def _feature_sum(features: Features, shares: np.ndarray, power: float) -> float | None:
+    """Σ wᵢ wⱼ (φᵢ·φⱼ)^power for the power 1 or 2 without pairs; None where pairs are cheaper."""
+    if power == 1:
+        mean = _mean_feature(features, shares)
+        return float(mean @ mean)
+    if features.sparse:
+        return SparseRows(features.rows(slice(None)), shares).squares
+    if features.width > min(features.n, EXACT_SIDE):
+        return None
+    return norm_of(gram(features, shares, precision="float64").matrix) ** 2
+
+
+# --------------------------------------------------------------------------------------------------------- from pairs
+
+
+@dataclass(frozen=True)
+class _Items:
+    """Items that differ, checked: their similarities, joint weights and diagonal, and which one each given item is."""
+
+    similarity: Similarity
+    shares: np.ndarray
+    group: np.ndarray
+    given: np.ndarray
+
+    @functools.cached_property
+    def diagonal(self) -> np.ndarray:
+        """The similarity of each with itself."""
+        return self.similarity.diagonal()
+
+    def joint(self, own: np.ndarray) -> np.ndarray:
+        """What the similarity with itself weighs for each given item: as a copy of others, and as `own` says."""
+        return self.shares[self.group] - self.given + own
+
+
+def _distinct(similarity: Similarity, shares: np.ndarray, names: np.ndarray | None = None) -> _Items:
+    """What a user gave is checked, and identical items are taken together where each pair is a call."""
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked()
+    group, joint = np.arange(similarity.n), shares
+    names = group if names is None else names
+    keys = similarity.keys(group) if isinstance(similarity, Pairwise) else None
+    if keys is not None:
+        first: dict[Any, int] = {}
+        group = np.array([first.setdefault(key, len(first)) for key in keys])
+    if group.max() < len(group) - 1:
+        _, position, size = np.unique(group, return_index=True, return_counts=True)
+        # Summed in pairs, not one after the other: a million small weights would lose four digits.
+        joint = np.add.reduceat(shares[np.argsort(group, kind="stable")], np.cumsum(size) - size)
+        similarity, names = similarity.take(position), names[position]
+    if isinstance(similarity, Pairwise) and not similarity.trusted:
+        similarity = _looked_at(similarity, names)
+    return _Items(similarity, joint, group, shares)
+
+
+def _looked_at(similarity: Pairwise, names: np.ndarray) -> Similarity:
+    """What a user's function gives, checked as a matrix where that fits; else it is block by block."""
+    if 8 * similarity.n**2 <= HOST_MEMORY:
+        return validated(similarity.dense(), similarity, names)[1]
+    if similarity.policy.normalize or similarity.policy.symmetrize:
+        raise InputError(
+            f"the {similarity.n}×{similarity.n} matrix of a function does not fit into 4 GiB, and normalize=True or "
+            "symmetrize=True needs all of it; expected a function that needs no mending, or fewer items."
+        )
+    return similarity
+
+
+def _tiles(similarity: Similarity) -> Iterator[tuple[slice, slice, Any]]:
+    """Blocks on and above the diagonal of K, with zeros for the diagonal itself; a sparse matrix is one block."""
+    n = similarity.n
+    if isinstance(similarity, Matrix) and similarity.sparse:
+        whole = slice(0, n)
+        block = _sparse_without_diagonal(similarity.data)
+        _check_largest(block, similarity)
+        yield whole, whole, block
+        return
+    if similarity.like is None:
+        parts = parts_of(n, similarity._step)
+    else:
+        parts = blocks(n, max(getattr(similarity, "width", 1), n // 8), most=DEVICE_BYTES)
+    checked = similarity.trusted or isinstance(similarity, Matrix)
+    inspect = None if checked else Blocks(similarity, None)._inspect
+    pairs = [(rows, cols) for i, rows in enumerate(parts) for cols in parts[i:]]
+    with Progress("similarities") as bar:
+        for done, (rows, cols) in enumerate(pairs):
+            bar.step(done / len(pairs))
+            block = as_like(similarity.block(rows, cols), similarity.like)
+            if inspect is not None:
+                inspect(block, rows, cols)
+            if not similarity.trusted:
+                _check_largest(block, similarity)
+            yield rows, cols, _without_diagonal(block) if cols is rows else block
+
+
+def _without_diagonal(block: Any) -> Any:
+    if isinstance(block, np.ndarray):
+        np.fill_diagonal(block, 0.0)
+        return block
+    return namespace(block).where(identity(block.shape[0], block) > 0, 0.0 * block, block)
+
+
+def _sparse_without_diagonal(matrix: Any) -> Any:
+    from scipy import sparse
+
+    entries = matrix.tocoo()
+    apart = entries.row != entries.col
+    places = entries.row[apart], entries.col[apart]
+    return sparse.csr_array((entries.data[apart].astype(np.float64), places), shape=matrix.shape)
+
+
+def _largest(block: Any) -> float:
+    if is_sparse(block):
+        return float(np.abs(block.data).max(initial=0.0))
+    return float(namespace(block).max(namespace(block).abs(block)))
+
+
+def _check_largest(block: Any, similarity: Similarity) -> None:
+    top = _largest(block)
+    if top > 1 + max(_noise(similarity), 1e-9):
+        raise MatrixError(
+            f"two items have a similarity of {digits(top)} in size; expected no more than 1, which an item has with "
+            "itself. Mend the kernel, or use one of vendimeter.kernels."
+        )
+
+
+def _noise(similarity: Similarity) -> float:
+    """How far below 0 rounding may have put a similarity of 0."""
+    own = 0.0 if similarity.trusted else entry_tolerance(similarity.precision)
+    return max(similarity.entry_error, own)
+
+
+def _raised(block: Any, power: float, noise: float, scale: float, name: str) -> Any:
+    """(block/scale)^power by entries; only whole powers of similarities that are negative beyond noise are numbers."""
+    if power == 1:
+        return block
+    if is_sparse(block):
+        raised = block.copy()
+        raised.data = _raised(block.data, power, noise, scale, name)  # 0 stays 0
+        return raised
+    xp = namespace(block)
+    if power % 1 and math.prod(block.shape):
+        lowest = float(xp.min(block))
+        if lowest < -noise:
+            raise InputError(
+                f"a similarity is {digits(lowest)}, and its power {name}={power:g} is not a real number; expected "
+                f"similarities from 0 up, or a whole {name}."
+            )
+        block = xp.where(block > 0, block, 0.0 * block)
+    return (block if scale == 1 else block / scale) ** power

@@ -1,0 +1,255 @@
+"""A table of figures for people: Markdown, LaTeX, HTML and plain text. Names are user text, and never markup."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vendimeter._messages import printable
+
+__all__ = ["Cell", "Column", "decimals_of", "grid", "html_page", "latex", "markdown", "plain_text"]
+
+UP, DOWN, NEITHER = "up", "down", ""
+MOST = 6  # digits after the point, at most
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name in a frame, its title for people, and which way is better."""
+
+    name: str
+    title: str
+    better: str = NEITHER
+    whole: bool = False  # a count: no digits after the point
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a table: the value, and how far it may be off where that is known; None where there is none."""
+
+    value: float | int | None = None
+    low: float | None = None
+    high: float | None = None
+    spread: float | None = None  # what stands behind ±
+
+
+def decimals_of(cells: Sequence[Cell], digits: int) -> int:
+    """How many digits after the point show `digits` significant ones of the smallest figure of a column.
+
+    No more than show two of the largest error that matters to these.
+
+    Examples
+    --------
+    >>> decimals_of([Cell(102.9), Cell(4.39)], 3), decimals_of([Cell(0.8551)], 4)
+    (2, 4)
+    >>> decimals_of([Cell(0.38), Cell(0.1, spread=0.12)], 4)
+    2
+    """
+    sizes = [abs(cell.value) for cell in cells if cell.value and math.isfinite(cell.value)]
+    if not sizes:
+        return digits - 1
+    found = min(MOST, max(0, digits - 1 - math.floor(math.log10(min(sizes)))))
+    largest = max((cell.spread for cell in cells if cell.spread and math.isfinite(cell.spread)), default=0.0)
+    if largest >= 0.5 * 10.0**-found:
+        found = min(found, max(0, 1 - math.floor(math.log10(largest))))
+    return found
+
+
+def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
+    """The figure and what stands behind ±, if that shows at all."""
+    if cell.value is None:
+        return "", ""
+    if math.isnan(cell.value):
+        return "–", ""
+    if math.isinf(cell.value):
+        return "∞" if cell.value > 0 else "−∞", ""
+    if column.whole and float(cell.value).is_integer() and not cell.spread:
+        return f"{int(cell.value):,}", ""
+    spread = cell.spread if cell.spread is not None and math.isfinite(cell.spread) else 0.0
+    shown = f"{spread:.{decimals}f}" if spread >= 0.5 * 10.0**-decimals else ""
+    return f"{cell.value:.{decimals}f}", shown
+
+
+def grid(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], digits: int
+) -> list[list[tuple[str, str]]]:
+    """The figures as texts, each with what stands behind ±; all of a column with as many digits after the point."""
+    places = [decimals_of([row[j] for row in rows], digits) for j in range(len(columns))]
+    return [
+        [_number(cell, column, place) for cell, column, place in zip(row, columns, places, strict=True)]
+        for row in rows
+    ]
+
+
+def best_of(columns: Sequence[Column], texts: list[list[tuple[str, str]]]) -> list[set[int]]:
+    """For each column the rows with the best figure as it is shown, where there is a better and a worse."""
+    found: list[set[int]] = []
+    for j, column in enumerate(columns):
+        values = {i: row[j][0].replace(",", "") for i, row in enumerate(texts)}
+        shown = {i: float(value) for i, value in values.items() if value not in ("", "–", "∞", "−∞")}
+        if not column.better or len(shown) < 2:
+            found.append(set())
+            continue
+        top = (max if column.better == UP else min)(shown.values())
+        found.append({i for i, value in shown.items() if value == top})
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- formats
+
+
+def markdown_escaped(text: object) -> str:
+    r"""User text as Markdown shows it: nothing in it is markup, and it stays on its line.
+
+    Examples
+    --------
+    >>> print(markdown_escaped("a|b *c* <i>"))
+    a\|b \*c\* \<i\>
+    """
+    return _MARKDOWN.sub(r"\\\1", printable(" ".join(str(text).split())))
+
+
+def latex_escaped(text: object) -> str:
+    r"""User text as LaTeX shows it.
+
+    Examples
+    --------
+    >>> print(latex_escaped("50% of_x & \\input"))
+    50\% of\_x \& \textbackslash{}input
+    """
+    return "".join(_LATEX.get(mark, mark) for mark in printable(" ".join(str(text).split())))
+
+
+def markdown(
+    names: Sequence[object], columns: Sequence[Column], texts: list[list[tuple[str, str]]], *, best: bool
+) -> str:
+    """A table in GitHub's Markdown."""
+    bold = best_of(columns, texts) if best else [set() for _ in columns]
+
+    def cell(i: int, j: int) -> str:
+        value, spread = texts[i][j]
+        whole = f"{value} ± {spread}" if spread else value
+        return f"**{whole}**" if i in bold[j] and whole else whole
+
+    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
+    head = ["", *(markdown_escaped(column.title) + arrows[column.better] for column in columns)]
+    body = [
+        [markdown_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)
+    ]
+    widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
+    rule = [":" + "-" * max(2, widths[0] - 1), *("-" * max(2, width - 1) + ":" for width in widths[1:])]
+    lines = [
+        "| "
+        + " | ".join(
+            text.ljust(max(3, width)) if j == 0 else text.rjust(max(3, width))
+            for j, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in [head, rule, *body]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex(
+    names: Sequence[object],
+    columns: Sequence[Column],
+    texts: list[list[tuple[str, str]]],
+    *,
+    best: bool,
+    caption: str | None,
+    label: str | None,
+) -> str:
+    """A table of LaTeX with the rules of the package booktabs; in a float where it has a caption or a label."""
+    bold = best_of(columns, texts) if best else [set() for _ in columns]
+    special = {"–": "--", "∞": r"$\infty$", "−∞": r"$-\infty$"}
+
+    def cell(i: int, j: int) -> str:
+        value, spread = texts[i][j]
+        shown = special.get(value, value.replace(",", "{,}"))
+        if shown.startswith("-") and shown != "--":
+            shown = f"${shown}$"  # a minus, not a hyphen
+        whole = f"{shown} $\\pm$ {spread}" if spread else shown
+        return f"\\textbf{{{whole}}}" if i in bold[j] and whole else whole
+
+    arrows = {UP: r" $\uparrow$", DOWN: r" $\downarrow$", NEITHER: ""}
+    head = ["", *(_latex_title(column.title) + arrows[column.better] for column in columns)]
+    body = [[latex_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)]
+    lines = [
+        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(head) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if caption is not None or label is not None:
+        lines = [r"\begin{table}", r"\centering", *lines]
+        lines += [] if caption is None else [f"\\caption{{{latex_escaped(caption)}}}"]
+        lines += [] if label is None else [f"\\label{{{label}}}"]
+        lines.append(r"\end{table}")
+    return "\n".join(lines) + "\n"
+
+
+def _latex_title(title: str) -> str:
+    """A title, with subscripts such as those of IntDiv₂ in LaTeX's own."""
+    text = latex_escaped(title)
+    for digit, mark in enumerate("₀₁₂₃₄₅₆₇₈₉"):
+        text = text.replace(mark, f"$_{digit}$")
+    return text
+
+
+def html_page(
+    names: Sequence[object],
+    columns: Sequence[Column],
+    texts: list[list[tuple[str, str]]],
+    notes: Sequence[str],
+) -> str:
+    """A table for a notebook; all texts are escaped."""
+    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
+    heads = "".join(f"<th>{html.escape(column.title + arrows[column.better])}</th>" for column in columns)
+    lines = []
+    for name, row in zip(names, texts, strict=True):
+        cells = "".join(f"<td>{html.escape(_joined(text))}</td>" for text in row)
+        lines.append(f"<tr><th>{html.escape(str(name))}</th>{cells}</tr>")
+    below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
+
+
+def plain_text(
+    names: Sequence[object],
+    columns: Sequence[Column],
+    texts: list[list[tuple[str, str]]],
+    notes: Sequence[str],
+) -> str:
+    """A table for a terminal, in columns of one width."""
+    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
+    head = ["", *(column.title + arrows[column.better] for column in columns)]
+    body = [
+        [printable(" ".join(str(name).split()), 40), *map(_joined, row)]
+        for name, row in zip(names, texts, strict=True)
+    ]
+    widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if j == 0 else text.rjust(width)
+            for j, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, *body]
+    ]
+    return "\n".join([*lines, *notes])
+
+
+def _joined(text: tuple[str, str]) -> str:
+    return f"{text[0]} ± {text[1]}" if text[1] else text[0]

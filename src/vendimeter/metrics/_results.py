@@ -1,0 +1,119 @@
+"""What metrics give back: figures with a name, and numbers that know what belongs to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from typing import Any
+
+import numpy as np
+
+from vendimeter.results import html_table, number
+
+__all__ = ["Count", "Figure", "Figures"]
+
+
+class Figures:
+    """Several figures of one computation; a subclass is a frozen dataclass, and long fields have ``repr=False``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Pair(Figures):
+    ...     left: float
+    ...     right: float
+    >>> Pair(1 / 3, 2.0), Pair(1.0, float("nan")).to_dict()
+    (Pair(left=0.333333, right=2), {'left': 1.0, 'right': None})
+    """
+
+    def _fields(self) -> list[tuple[str, Any, bool]]:
+        """The fields: name, value, and whether it is short enough to be shown."""
+        return [(field.name, getattr(self, field.name), field.repr) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        words = [f"{name}={_shown(value)}" for name, value, short in self._fields() if short]
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, _shown(value)) for name, value, short in self._fields() if short]
+        return f"<p>{html.escape(type(self).__name__)}</p>{html_table(rows)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values ready for JSON (a missing or infinite number is None)."""
+        return {name: plain(value) for name, value, _ in self._fields()}
+
+
+class Figure(float, Figures):
+    """A figure that is a float, its first field `value`, with what else is known of it as further fields.
+
+    A subclass is a frozen dataclass, ``@dataclass(frozen=True, repr=False, eq=False)``, so that it compares and hashes
+    as the float it is. Arithmetic on it gives plain floats.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False, eq=False)
+    ... class Mean(Figure):
+    ...     value: float
+    ...     std: float
+    >>> mean = Mean(1 / 3, std=0.5)
+    >>> mean, mean.std, mean * 3
+    (Mean(0.333333, std=0.5), 0.5, 1.0)
+    """
+
+    def __new__(cls, value: float, *args: Any, **fields: Any) -> Figure:
+        return float.__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return _with_value(self, number(self))
+
+    __str__ = float.__repr__
+
+
+class Count(int, Figures):
+    """A count that is an int, its first field `value`, with what else is known of it, as for `Figure`."""
+
+    def __new__(cls, value: int, *args: Any, **fields: Any) -> Count:
+        return int.__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return _with_value(self, str(int(self)))
+
+    __str__ = int.__repr__
+
+
+def _with_value(figure: Figures, value: str) -> str:
+    words = [f"{name}={_shown(found)}" for name, found, short in figure._fields()[1:] if short]
+    return f"{type(figure).__name__}({', '.join([value, *words])})"
+
+
+def _shown(value: Any) -> str:
+    """A field for people."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_shown(found)}' for key, found in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return f"<{len(value)} values>" if value.ndim else number(value.item())
+    return repr(value)
+
+
+def plain(value: Any) -> Any:
+    """A value ready for JSON."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Figures):
+        return value.to_dict()
+    if isinstance(value, list | tuple):
+        return [plain(found) for found in value]
+    return {key: plain(found) for key, found in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,222 @@
+"""What metrics of text take and give: texts or tokens, in one collection or in groups, and means over groups."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import is_frame_column, is_table, length, refuse_set, to_list
+from vendimeter._membership import read, split
+from vendimeter._messages import brief, in_group, shape_of
+from vendimeter._tokenizers import texts_of
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.collection import Collection
+from vendimeter.metrics._inputs import collected
+from vendimeter.metrics._results import Figure
+
+__all__ = ["Grouped", "Overlap", "check_flag", "check_pairs", "grouped", "mean_over_groups", "text_metric"]
+
+
+def text_metric(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a metric of texts take a `Collection`: one whose samples are lists of texts is groups, any other is not."""
+    taken = collected(function, groups=True)
+
+    @functools.wraps(function)
+    def taking(samples: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(samples, Collection):
+            return taken(samples, *args, **options)
+        if options.get("by") is not None:
+            options["by"] = samples.labels_by(options["by"])
+        if options.get("groups") is None:
+            options["groups"] = samples.is_group
+        if samples.is_group and options["groups"]:
+            # Errors name groups here, not items, so that there is no item whose place in the file could be told.
+            return taken(list(samples.groups(range(len(samples))).values()), *args, **options)
+        return taken(samples, *args, **options)
+
+    return taking
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}={brief(value)}; expected True or False.")
+    return bool(value)
+
+
+# ------------------------------------------------------------------------------------------------------------ groups
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Texts, one group after another.
+
+    Attributes
+    ----------
+    texts : list
+        Strings, or tuples of tokens throughout.
+    labels : sequence
+        The names of the groups.
+    starts : ndarray, shape (groups + 1,)
+        Group g has the texts starts[g] … starts[g+1].
+    """
+
+    texts: list[Any]
+    labels: Sequence[Hashable]
+    starts: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Texts in each group."""
+        return np.diff(self.starts)
+
+    @property
+    def group(self) -> np.ndarray:
+        """The group of each text."""
+        return np.repeat(np.arange(len(self.labels)), self.sizes)
+
+    def naming(self, g: int) -> AbstractContextManager[None]:
+        """Put the name of a group in front of errors about its texts, where there are several groups."""
+        return in_group(self.labels[g]) if len(self.labels) > 1 else nullcontext()
+
+
+def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) -> Grouped:
+    """Texts in groups: by labels, as a mapping or list of groups, or all of them in one.
+
+    Examples
+    --------
+    >>> grouped({"x": ["a b", "c"], "y": ["d"]}, "self_bleu").starts.tolist()
+    [0, 2, 3]
+    >>> grouped(["a b", "c", "d"], "self_bleu", by=["x", "y", "x"]).texts
+    ['a b', 'd', 'c']
+    """
+    if groups is not None:
+        groups = check_flag(groups, "groups")
+    if by is not None:
+        if groups:
+            raise InputError(
+                "by and groups=True are both given; expected one label a text (by=), or texts that lie in groups "
+                "already (groups=True)."
+            )
+        return _by_labels(samples, metric, by, groups)
+    if groups or (groups is None and isinstance(samples, Mapping)):
+        return _separate(samples, metric)
+    texts = _texts(samples, metric, asked=groups is None)
+    return Grouped(texts, range(1), np.array([0, len(texts)]))
+
+
+def _texts(samples: Any, metric: str, *, asked: bool) -> list[Any]:
+    """One collection of texts; lists of strings may be groups as well, so that the user is asked which."""
+    texts = texts_of(samples, metric, who=metric)
+    odd = next((i for i, text in enumerate(texts) if not isinstance(text, str) and _any_string(text)), None)
+    if asked and odd is not None:
+        raise InputError(
+            f"item {odd} is a list of strings, {brief(list(texts[odd]))}, which may be the tokens of one text or the "
+            "texts of one group; pass groups=False for tokens, or groups=True for groups."
+        )
+    return texts
+
+
+def _any_string(tokens: Sequence[Any]) -> bool:
+    return any(isinstance(token, str) for token in tokens)
+
+
+def _by_labels(samples: Any, metric: str, by: Any, groups: bool | None) -> Grouped:
+    refuse_set(samples, "labels")
+    texts = _texts(samples, metric, asked=groups is None)
+    found = read(by, len(texts), None)
+    return Grouped([texts[i] for i in found.items.tolist()], found.labels, found.starts)
+
+
+def _separate(samples: Any, metric: str) -> Grouped:
+    """Groups that come one by one, each a list of texts or of lists of tokens."""
+    if isinstance(samples, str | bytes) or is_table(samples) or not hasattr(samples, "__len__"):
+        raise InputError(
+            f"samples is {brief(samples)}; {metric} expected groups of texts: a mapping label → texts, or a list of "
+            "lists of texts."
+        )
+    if isinstance(samples, np.ndarray) and samples.ndim != 1:
+        raise InputError(
+            f"samples has shape {shape_of(samples.shape)}; {metric} expected groups of texts. Pass samples.tolist()."
+        )
+    labels, parts = split(to_list(samples) if is_frame_column(samples) else samples)
+    texts: list[Any] = []
+    sizes = []
+    for label, part in zip(labels, parts, strict=True):
+        with in_group(label):
+            found = texts_of(part, metric, who=metric) if length(part) else []
+            if found and texts and isinstance(found[0], str) != isinstance(texts[0], str):
+                raise InputError(
+                    f"item 0 is a {_kind(found[0])}, and earlier groups hold {_kind(texts[0])}s; {metric} expected "
+                    "texts (strings), or lists of tokens throughout."
+                )
+        texts += found
+        sizes.append(len(found))
+    if not texts:
+        raise EmptyError("every group is empty; expected at least one text.")
+    return Grouped(texts, labels, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _kind(text: Any) -> str:
+    return "text" if isinstance(text, str) else "list of tokens"
+
+
+def check_pairs(texts: Grouped, metric: str) -> None:
+    """Refuse what has no two texts to compare."""
+    if texts.sizes.max() < 2:
+        whose = "samples has one text" if len(texts.labels) == 1 else "no group has more than one text"
+        raise InputError(f"{whose}; {metric} compares texts with each other and expected two at least.")
+
+
+# ------------------------------------------------------------------------------------------------------------- means
+
+
+def mean_over_groups(values: np.ndarray) -> tuple[float, float, int]:
+    """The mean of the values that are not NaN, its standard error (NaN for a single one), and how many are NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_over_groups(np.array([1.0, 2.0, np.nan]))
+    (1.5, 0.5, 1)
+    """
+    known = values[~np.isnan(values)]
+    error = float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else float("nan")
+    return float(known.mean()), error, len(values) - len(known)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Overlap(Figure):
+    """How much texts are like each other; a float.
+
+    Attributes
+    ----------
+    value : float
+        The figure; with groups the mean over them.
+    texts, groups : int
+        How many there are; one collection is one group.
+    left_out : int
+        Groups of fewer than two texts, which have no value.
+    standard_error : float
+        Of the mean over groups (the standard deviation over the root of their number); NaN for one group.
+    values : ndarray, shape (groups,)
+        The figure of each group, NaN for those left out.
+    """
+
+    value: float
+    texts: int
+    groups: int
+    left_out: int
+    standard_error: float
+    values: np.ndarray = field(repr=False)
+
+    @classmethod
+    def over(cls, texts: Grouped, values: np.ndarray) -> Overlap:
+        """The mean over groups."""
+        mean, error, left_out = mean_over_groups(values)
+        return cls(mean, len(texts.texts), len(values), left_out, error, values)

@@ -1,0 +1,289 @@
+"""The kernel distance of two sets, the squared maximum mean discrepancy: KID on features of Inception."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _tables
+from vendimeter._arrays import as_list
+from vendimeter._devices import is_foreign, transposed
+from vendimeter._membership import join
+from vendimeter._messages import brief, shape_of
+from vendimeter._options import as_number, check_rng, generator, whole_number
+from vendimeter._progress import Progress
+from vendimeter.errors import InputError
+from vendimeter.kernels import as_kernel
+from vendimeter.metrics._discrepancy_sums import METRIC, PairSums
+from vendimeter.metrics._inputs import about, collected, two_sets, wide_block
+from vendimeter.metrics._results import Figure
+from vendimeter.similarity import Index
+
+__all__ = ["KernelDistance", "kernel_distance"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class KernelDistance(Figure):
+    """A kernel distance: the float, and how sure it is of the distributions that the items were drawn from.
+
+    Attributes
+    ----------
+    low, high : float
+        The interval of sampling; NaN where there is none.
+    std : float
+        The standard error that it came of; NaN where it is not known.
+    confidence : float
+        Of the interval.
+    n, m : int
+        Items of the samples and of the reference.
+    subsets : int or None
+        Over how many subsets it is the mean; None for all pairs.
+    spread : float or None
+        The standard deviation over the subsets, which is no standard error.
+    level : {"estimated", "none"}
+        What is claimed of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    std: float
+    confidence: float
+    n: int
+    m: int
+    subsets: int | None = None
+    spread: float | None = None
+    level: str = "estimated"
+
+
+@collected
+def kernel_distance(
+    samples: Any,
+    reference: Any,
+    *,
+    kernel: Any = None,
+    features: Any = None,
+    degree: int = 3,
+    gamma: float | None = None,
+    coef: float = 1.0,
+    subsets: int | None = None,
+    subset_size: int = 1000,
+    confidence: float = 0.95,
+    rng: int = 0,
+    progress: bool | None = None,
+) -> KernelDistance:
+    """Kernel distance of two sets: the squared maximum mean discrepancy, estimated without bias from all pairs.
+
+    Σ_{i≠j} k(xᵢ, xⱼ) / (n(n−1)) + Σ_{i≠j} k(yᵢ, yⱼ) / (m(m−1)) − 2 Σ k(xᵢ, yⱼ) / (nm), with k(x, y) =
+    (γ x·y + c)^degree. Lower is nearer; on features of Inception v3, with γ = 1/d, c = 1 and degree 3, it is the KID.
+
+    Parameters
+    ----------
+    samples, reference : array, frame column, list, table or Collection
+        Rows of features, on the host or on a device; with `features` or `kernel`, anything that these take.
+    kernel : str, Kernel or callable, optional
+        A kernel of Vendimeter in place of the polynomial one, such as ``RBF(10)`` on CLIP features, which CMMD uses.
+        What it fits to data, it fits to both sets together, which are joined in memory.
+    features : Encoder, str or callable, optional
+        What turns samples into vectors: an encoder of `vendimeter.encoders`, or its name, or a function of all samples.
+    degree, gamma, coef : int, float, float
+        Of the polynomial kernel; `gamma` is 1/columns by default.
+    subsets : int, optional
+        The published way instead of all pairs: the mean over so many random subsets of both sets.
+    subset_size : int
+        Items of a subset, drawn without replacement.
+    confidence : float
+        Of the interval.
+    rng : int
+        Seed of the subsets, and of a kernel that draws at random.
+    progress : bool, optional
+        Whether to show how far it is; by default on terminals.
+
+    Returns
+    -------
+    KernelDistance
+        A float, with `low`, `high`, `std`, `confidence`, `n`, `m`, `subsets`, `spread` and `level`.
+
+    Notes
+    -----
+    The estimate may be negative, and is so about half of the time where both sets are drawn from one distribution; it is
+    not cut off at 0, which would make it biased.
+
+    The interval is one of sampling: of the discrepancy of the distributions that the items were drawn from, one
+    independent of another. Its variance is that of the delete-one jackknife over the items of both sets, plus that of
+    the doubly centred kernel: where the distributions agree the first may vanish by chance, and the second is all there
+    is. Both together are on the large side; `std` is about 1.7 times too large where they agree. The ends are those of
+    Student's t with min(n, m) − 1 degrees of freedom; sets of two items have none. Intervals of 95 % held the truth in
+    93 to 100 % of draws of 5 to 300 items from real embeddings and pictures, and in 95 to 100 % of Gaussian ones of 8
+    and 64 columns. They are too short where few columns have heavy tails, which the cube makes heavier: 87 % for one
+    column of normals and a shift, at 50 items.
+
+    The standard deviation over subsets that is published with KID is no standard error: it is that of `subset_size`
+    items, does not fall with n or with the number of subsets, and subsets of the same items are not independent. It is
+    given as `spread`, and then there is no interval.
+
+    All is computed in float64 and by blocks: no matrix of all pairs is held, and the time is that of (n + m)²/2 pairs.
+
+    References
+    ----------
+    Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012, eq. 3.
+    Bińkowski, Sutherland, Arbel, Gretton: Demystifying MMD GANs, ICLR 2018, section 4.
+    Efron, Stein: The jackknife estimate of variance, Annals of Statistics 1981.
+    Jayasumana et al.: Rethinking FID: towards a better evaluation metric for image generation, CVPR 2024 (CMMD).
+
+    Examples
+    --------
+    >>> from vendimeter.metrics.discrepancy import kernel_distance
+    >>> found = kernel_distance([[0.0], [1.0], [2.0]], [[1.0], [3.0], [3.0]], degree=2)
+    >>> round(found, 6), found.n, found.low < found < found.high
+    (15.222222, 3, True)
+    """
+    request = _Subsets.of(subsets, subset_size, rng)
+    if not 0.5 <= as_number(confidence) < 1:
+        raise InputError(
+            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
+        )
+    polynomial = _polynomial(kernel, degree, gamma, coef)
+    if kernel is None or features is not None:
+        samples, reference = two_sets(samples, reference, METRIC, features=features)
+    else:
+        samples = _items(samples)
+        with about("reference"):
+            reference = _items(reference)
+        _check_shapes(samples, reference)
+    n, m = (int(part.shape[0]) if hasattr(part, "shape") else len(part) for part in (samples, reference))
+    request.check(n, m)
+    if polynomial is None:
+        source: Any = as_kernel(kernel).similarity(join([samples, reference])[0], rng=request.rng)
+    else:
+        source = _Polynomial(samples, reference, *polynomial)
+    with Progress("Kernel distance", progress) as line, np.errstate(over="ignore", invalid="ignore"):
+        if request.count is not None:
+            return _over_subsets(source, n, m, request, as_number(confidence), line)
+        sums = PairSums(source, slice(0, n), slice(n, n + m), lambda done: line.step(done))
+        return _with_interval(sums, as_number(confidence))
+
+
+def _polynomial(kernel: Any, degree: Any, gamma: Any, coef: Any) -> tuple[int, float | None, float] | None:
+    """The parameters of the polynomial kernel, checked; None where another kernel is wanted."""
+    power = whole_number(degree, "degree")
+    scale, constant = None if gamma is None else as_number(gamma), as_number(coef)
+    if scale is not None and not 0 < scale < math.inf:
+        raise InputError(f"gamma={brief(gamma)}; expected a number above 0, or None for 1/columns.")
+    if not 0 <= constant < math.inf:
+        raise InputError(f"coef={brief(coef)}; expected a number from 0 up.")
+    if kernel is None:
+        return power, scale, constant
+    if (power, scale, constant) != (3, None, 1.0):
+        raise InputError(
+            f"degree, gamma or coef was given with kernel={brief(kernel)}; expected one or the other, since they are "
+            "of the polynomial kernel. Leave one away."
+        )
+    return None
+
+
+def _items(samples: Any) -> Any:
+    """Items of any kind, with those of a table as records."""
+    return _tables.records(samples) if _tables.has_columns(samples) else as_list(samples, kernel=METRIC)
+
+
+def _check_shapes(samples: Any, reference: Any) -> None:
+    shapes = [tuple(getattr(items, "shape", (0,)))[1:] for items in (samples, reference)]
+    if all(hasattr(items, "shape") for items in (samples, reference)) and shapes[0] != shapes[1]:
+        raise InputError(
+            f"there are samples of shape {shape_of(shapes[0])} and reference of {shape_of(shapes[1])}; {METRIC} "
+            "expected items of one shape."
+        )
+
+
+class _Polynomial:
+    """Blocks of (γ x·y + c)^degree over the rows of samples and then those of the reference, without a joint copy."""
+
+    trusted = True
+
+    def __init__(self, samples: Any, reference: Any, degree: int, gamma: float | None, coef: float):
+        self.sets = (samples, reference)
+        self.n, self.width = int(samples.shape[0]), int(samples.shape[1])
+        self.degree, self.coef = degree, coef
+        self.gamma = 1 / self.width if gamma is None else gamma
+        self.like = samples if is_foreign(samples) else None
+        self._left: tuple[Any, Any] = (None, None)
+
+    def block(self, rows: Index, cols: Index) -> Any:
+        if self._left[0] is not rows:  # the same rows are compared with one block of columns after another
+            self._left = (rows, self._rows(rows))
+        left = self._left[1]
+        right = left if cols is rows else self._rows(cols)
+        base = (left @ transposed(right)) * self.gamma + self.coef
+        block = base
+        for _ in range(self.degree - 1):  # many times faster than a power
+            block = block * base
+        return block
+
+    def _rows(self, index: Index) -> Any:
+        first = index.start if isinstance(index, slice) else int(index[0])
+        if first < self.n:
+            return wide_block(self.sets[0], index)
+        moved = slice(first - self.n, index.stop - self.n) if isinstance(index, slice) else index - self.n
+        return wide_block(self.sets[1], moved, "reference")
+
+
+# --------------------------------------------------------------------------------------------------------- estimates
+
+
+def _with_interval(sums: PairSums, confidence: float) -> KernelDistance:
+    from scipy.special import stdtrit
+
+    (n, m), value, std = sums.sizes, sums.value(), math.sqrt(sums.variance())
+    reach = std * float(stdtrit(min(n, m) - 1, (1 + confidence) / 2))
+    level = "none" if math.isnan(std) else "estimated"
+    return KernelDistance(value, value - reach, value + reach, std, confidence, n, m, level=level)
+
+
+@dataclass(frozen=True)
+class _Subsets:
+    """What was asked for in subsets, and the seed."""
+
+    count: int | None
+    size: int
+    rng: int
+
+    @classmethod
+    def of(cls, count: Any, size: Any, rng: Any) -> _Subsets:
+        number = None if count is None else whole_number(count, "subsets")
+        return cls(number, whole_number(size, "subset_size"), check_rng(rng))
+
+    def check(self, n: int, m: int) -> None:
+        """That there are enough items."""
+        for count, what in ((n, "samples"), (m, "reference")):
+            if count == 1:
+                raise InputError(
+                    f"{what} has 1 item, and there is no pair in it; {METRIC} expected at least 2."
+                )
+            if self.count is not None and not 2 <= self.size <= count:
+                raise InputError(
+                    f"subset_size={self.size} and {what} has {count} items; expected a size from 2 to that. Leave "
+                    "subsets away to use all pairs."
+                )
+
+
+def _over_subsets(
+    source: Any, n: int, m: int, request: _Subsets, confidence: float, line: Progress
+) -> KernelDistance:
+    random = generator(request.rng, "subsets of a kernel distance")
+    values: list[float] = []
+    for i in range(request.count or 0):
+        left, right = (np.sort(random.choice(size, request.size, replace=False)) for size in (n, m))
+        values.append(PairSums(source, left, right + n).value())
+        line.step((i + 1) / (request.count or 1))
+    return _summary(values, n, m, confidence)
+
+
+def _summary(values: Sequence[float], n: int, m: int, confidence: float) -> KernelDistance:
+    nan = math.nan
+    mean, spread = float(np.mean(values)), float(np.std(values))
+    return KernelDistance(mean, nan, nan, nan, confidence, n, m, len(values), spread, "none")

@@ -1,0 +1,220 @@
+"""The Fréchet distance of two sets of features, as Gaussians of their moments: FID on features of Inception."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks
+from vendimeter._devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
+from vendimeter._options import byte_count, bytes_shown
+from vendimeter._progress import Progress
+from vendimeter.errors import InputError, TooLargeError
+from vendimeter.metrics._inputs import about, collected, feature_rows, wide_block
+from vendimeter.metrics._results import Figure
+from vendimeter.metrics.moments import Moments, block_bytes, centred, factor, moments_of, out_of_range
+
+__all__ = ["FrechetDistance", "frechet_distance"]
+
+METRIC = "the Fréchet distance"
+MEMORY = 4 << 30  # bytes beside the features
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FrechetDistance(Figure):
+    """A Fréchet distance: the float, and the two terms that it is the sum of.
+
+    Attributes
+    ----------
+    mean_term : float
+        ‖μ₁ − μ₂‖²: how far the centres are apart.
+    covariance_term : float
+        tr(Σ₁ + Σ₂ − 2(Σ₁Σ₂)^½): how much the spreads differ.
+    n, m : int or None
+        Items of the samples and of the reference; None for moments that do not say.
+    columns : int
+        Columns of the features.
+    """
+
+    value: float
+    mean_term: float
+    covariance_term: float
+    n: int | None
+    m: int | None
+    columns: int
+
+
+@collected
+def frechet_distance(
+    samples: Any,
+    reference: Any,
+    *,
+    features: Any = None,
+    memory: int | str | None = None,
+    progress: bool | None = None,
+) -> FrechetDistance:
+    """Fréchet distance of two sets of features: ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2(Σ₁Σ₂)^½).
+
+    It is the squared 2-Wasserstein distance of the Gaussians with the means and covariances (with n − 1) of the two
+    sets: 0 for equal moments, and lower is nearer. On features of Inception v3 it is the FID.
+
+    Parameters
+    ----------
+    samples, reference : array, frame column, list, Collection or Moments
+        Rows of features, on the host or on a device; with `features`, anything that it takes; or `Moments`.
+    features : Encoder, str or callable, optional
+        What turns samples into vectors: an encoder of `vendimeter.encoders`, or its name, or a function of all samples.
+    memory : int or str, optional
+        Working memory beside the features, in bytes or as a text such as "8 GiB"; 4 GiB by default. Where more is
+        needed, that is an error.
+    progress : bool, optional
+        Whether to show how far it is; by default on terminals.
+
+    Returns
+    -------
+    FrechetDistance
+        A float, with `mean_term`, `covariance_term`, `n`, `m` and `columns`.
+
+    Notes
+    -----
+    tr (Σ₁Σ₂)^½ is the sum of the singular values of S₁ᵀS₂, for any factors Σ = SSᵀ. Here S is the centred rows
+    themselves where there are no more rows than columns, and else a Cholesky factor, with pivots, of the covariance.
+    No root of a matrix is taken, nothing is added to a diagonal and nothing becomes complex, so that covariances may
+    be singular: few rows, constant or repeated columns, copies of a few items.
+
+    Against 50 digits the error was below 1e-15 of tr(Σ₁ + Σ₂) in such cases, where the common formulas are off by
+    1e-8 of it; below 1e-13 with variances that differ by 1e22 between directions; and 5e-13 with a mean of 1e6
+    standard deviations (1e-5 from sums of squares). It may reach 1e-6 where, of more rows than columns, one set has
+    less than about 1e-13 of the variance of its columns in a direction in which the other set has much: in a covariance
+    that is rounding. A distance is never negative; where rounding would make the covariance term so, it is 0.
+
+    The distance is an estimate with a bias: it falls as n grows, the more columns the more so. Compare figures of equal
+    n only (Chong & Forsyth 2020), with more items than columns. And it sees no more than means and covariances.
+
+    References
+    ----------
+    Dowson, Landau: The Fréchet distance between multivariate normal distributions, Journal of Multivariate Analysis
+    1982, eq. 4.
+    Heusel, Ramsauer, Unterthiner, Nessler, Hochreiter: GANs trained by a two time-scale update rule converge to a local
+    Nash equilibrium, NeurIPS 2017, eq. 6.
+    Chong, Forsyth: Effectively unbiased FID and Inception Score and where to find them, CVPR 2020.
+
+    Examples
+    --------
+    >>> from vendimeter.metrics.frechet import frechet_distance
+    >>> frechet_distance([[0.0], [2.0]], [[1.0], [5.0]])
+    FrechetDistance(6, mean_term=4, covariance_term=2, n=2, m=2, columns=1)
+    """
+    budget = MEMORY if memory is None else byte_count(memory, "memory")
+    if features is not None and isinstance(samples, Moments) and isinstance(reference, Moments):
+        raise InputError(
+            "features was given with the moments of both sets; expected samples to apply it to. Leave it away."
+        )
+    left = _given(samples, features)
+    with about("reference"):
+        right = _given(reference, features)
+    _check(left, right, budget)
+    with Progress("Fréchet distance", progress) as line, np.errstate(over="ignore", invalid="ignore"):
+        one = _side(left, "samples", lambda done: line.step(0.4 * done))
+        other = _side(right, "reference", lambda done: line.step(0.4 + 0.4 * done))
+        nuclear = _nuclear_norm(one, other)
+        mean_term = float(np.sum((one.mean - other.mean) ** 2))
+    if not math.isfinite(mean_term):
+        raise out_of_range("samples or reference")
+    # Equal covariances leave a difference of rounding size, of either sign; what it stands for is not negative.
+    covariance_term = max(one.trace + other.trace - 2 * nuclear, 0.0)
+    return FrechetDistance(
+        mean_term + covariance_term, mean_term, covariance_term, one.n, other.n, len(one.mean)
+    )
+
+
+def _given(samples: Any, features: Any) -> Any:
+    return samples if isinstance(samples, Moments) else feature_rows(samples, METRIC, features=features)
+
+
+def _check(left: Any, right: Any, budget: int) -> None:
+    """Both sides of one width, with enough items and within the memory, before anything is computed."""
+    (n, width), (m, other) = _shape(left), _shape(right)
+    if width != other:
+        raise InputError(
+            f"samples has {width} columns and reference {other}; {METRIC} expected features of one kind, with as many "
+            "columns."
+        )
+    for count, what in ((n, "samples"), (m, "reference")):
+        if count == 1:
+            raise InputError(f"{what} has 1 item, which has no covariance; {METRIC} expected at least 2.")
+    whole = [isinstance(side, Moments) or count > width for side, count in ((left, n), (right, m))]
+    sizes = [width if large else count for large, count in zip(whole, (n, m), strict=True)]
+    needed = 8 * (2 * math.prod(sizes) + 4 * sum(whole) * width**2)
+    if needed > budget:
+        raise TooLargeError(
+            f"{METRIC} of features with {width} columns needs about {bytes_shown(needed)} here, and "
+            f"{bytes_shown(budget)} are allowed; expected fewer columns. Reduce them first, for example by a random "
+            f"projection, or allow more: memory='{math.ceil(needed / 2**20)} MiB'."
+        )
+
+
+def _shape(side: Any) -> tuple[Any, int]:
+    return (side.n, side.columns) if isinstance(side, Moments) else (int(side.shape[0]), int(side.shape[1]))
+
+
+def _side(given: Any, what: str, step: Callable[[float], None]) -> _Gaussian | _Rows:
+    if isinstance(given, Moments):
+        return _Gaussian(given)
+    few = given.shape[0] <= given.shape[1]
+    return _Rows(given, what) if few else _Gaussian(moments_of(given, what, step))
+
+
+class _Gaussian:
+    """One side of a distance, from its moments: a factor of the covariance."""
+
+    def __init__(self, given: Moments):
+        covariance = given.covariance
+        self.n, self.mean = given.n, given.mean
+        self.trace = float(np.trace(covariance))
+        self.factor = factor(covariance, given.rounding)
+        self.size = self.factor.shape[1]
+
+    def columns(self, part: slice) -> np.ndarray:
+        """Some columns of Sᵀ."""
+        return self.factor[part].T
+
+
+class _Rows:
+    """One side of a distance, of no more rows than columns: the centred rows are the factor, and no d×d is built."""
+
+    def __init__(self, rows: Any, what: str):
+        self.rows, self.size = rows, int(rows.shape[0])
+        self.n = self.size
+        self.mean, self.trace = np.empty(rows.shape[1]), 0.0
+        for part in blocks(self.size, rows.shape[1], most=block_bytes(rows)):
+            wide_block(rows, part, what)  # for its checks alone
+
+    def columns(self, part: slice) -> Any:
+        """Some columns of Sᵀ; their mean and their variance are known after that."""
+        block, self.mean[part] = centred(double(self.rows[:, part]))
+        block = block / math.sqrt(self.size - 1)
+        self.trace += float(namespace(block).sum(block * block))
+        return block
+
+
+def _nuclear_norm(one: Any, other: Any) -> float:
+    """The sum of the singular values of S₁ᵀS₂, a product of a few columns of both at a time."""
+    from scipy.linalg import svdvals
+
+    cross = np.zeros((one.size, other.size))
+    foreign = any(isinstance(side, _Rows) and is_foreign(side.rows) for side in (one, other))
+    for part in blocks(
+        len(one.mean), one.size + other.size, most=DEVICE_BYTES if foreign else 4 * BLOCK_BYTES
+    ):
+        left, right = one.columns(part), other.columns(part)
+        if foreign:
+            right = as_like(right, left if is_foreign(left) else None)
+        cross += to_host(left @ transposed(right))
+    if not (np.isfinite(cross).all() and math.isfinite(one.trace + other.trace)):
+        raise out_of_range("samples or reference")
+    return float(np.sum(svdvals(cross, overwrite_a=True, check_finite=False))) if cross.size else 0.0

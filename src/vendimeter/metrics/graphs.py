@@ -1,0 +1,261 @@
+"""The graph of a collection: its connected components, and the eigenvalues of its Laplacian."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vendimeter._messages import brief, digits
+from vendimeter._options import as_number, byte_count, bytes_shown, check_rng, generator
+from vendimeter._score import similarity_of
+from vendimeter.errors import InputError, TooLargeError, UnansweredError
+from vendimeter.metrics._edges import Entries, within
+from vendimeter.metrics._inputs import collected
+from vendimeter.metrics._results import Count
+
+__all__ = ["Components", "components"]
+
+DENSE = 1024  # items of a component up to which all of its Laplacian is written out
+MOST_DENSE = 8192  # and up to which it may be, where many eigenvalues are wanted
+EDGE_BYTES = 64  # of working memory an edge, at the most: both directions, with copies while they are sorted
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Components(Count):
+    """The number of connected components, with their sizes and the eigenvalues of the graph.
+
+    Attributes
+    ----------
+    value : int
+        How many components there are.
+    threshold : float
+        The similarity from which on two items are joined.
+    sizes : ndarray
+        How many items each component has.
+    labels : ndarray
+        The component of each item; they are numbered in order of first appearance.
+    laplacian : ndarray
+        The smallest eigenvalues of the normalised Laplacian, in rising order: a 0 for each component, then as many
+        beyond as were asked for. Empty where none were.
+    eigengap : float
+        The largest gap between two that follow one another; NaN where there is none.
+    clusters : int or None
+        How many eigenvalues lie below that gap.
+    """
+
+    value: int
+    threshold: float
+    sizes: np.ndarray
+    labels: np.ndarray = field(repr=False)
+    laplacian: np.ndarray = field(repr=False)
+    eigengap: float
+    clusters: int | None
+
+
+@collected
+def components(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    threshold: float,
+    eigenvalues: int = 10,
+    memory: int | str = "2 GiB",
+    rng: int = 0,
+) -> Components:
+    """How many groups fall apart when items are joined from a similarity on: connected components, and the eigengap.
+
+    The graph has an edge between two items where k(x, y) ≥ `threshold`. A component is a set of items that are joined
+    by chains of edges. Beside it stand the smallest eigenvalues of the normalised Laplacian I − D^(−1/2) W D^(−1/2),
+    with W the similarities on the edges, 0 elsewhere and on the diagonal, and D its row sums. A component has the
+    eigenvalue 0 exactly once; clusters that only hang together loosely have eigenvalues near 0, and their number is
+    guessed where the next eigenvalue is far up.
+
+    Parameters
+    ----------
+    samples : array, sparse array, list, table or Collection
+        The items, as for `vendimeter.score`.
+    kernel : str, Kernel or callable
+        What makes two items similar, as for `vendimeter.score`.
+    threshold : float
+        The similarity from which on two items are joined, from −1 to 1. It has no default, because what counts as
+        similar depends on the kernel and the data.
+    eigenvalues : int
+        How many eigenvalues of the Laplacian above 0 to compute; 0 for none, which saves keeping the edges.
+    memory : int or str
+        What the edges may take, where eigenvalues are wanted.
+    rng : int
+        Seed of what the kernel draws, and of the first vector of the eigensolver.
+
+    Returns
+    -------
+    Components
+        An int with `threshold`, `sizes`, `labels`, `laplacian`, `eigengap` and `clusters`.
+
+    Notes
+    -----
+    Similarities are computed in float64, a tile at a time, and the components found on the way; the edges are kept
+    only for the eigenvalues. A similarity that rounding may have pushed below the threshold counts as having met it,
+    so that ``threshold=1`` joins identical items. The allowance is the error bound of the kernel, of the order of
+    10⁻¹⁴ for vectors.
+
+    One chain of similar items joins two clusters: the number of components falls with n at a fixed threshold. An
+    item without an edge has the eigenvalue 0, as in SciPy's ``csgraph.laplacian``.
+
+    References
+    ----------
+    von Luxburg: A tutorial on spectral clustering, Statistics and Computing 2007, propositions 3 and 4 and section 8.3.
+
+    Examples
+    --------
+    >>> from vendimeter.metrics.graphs import components
+    >>> found = components([[1, 0], [2, 0.1], [0, 1], [0.1, 3]], threshold=0.9)
+    >>> found
+    Components(2, threshold=0.9, sizes=<2 values>, eigengap=2, clusters=2)
+    >>> found + 1, found.labels.tolist()
+    (3, [0, 0, 1, 1])
+    """
+    level = within(threshold, "threshold", -1, 1, "a similarity")
+    wanted = as_number(eigenvalues)
+    if not (0 <= wanted < math.inf and wanted == int(wanted)):
+        raise InputError(f"eigenvalues={brief(eigenvalues)}; expected a whole number from 0 up.")
+    wanted, limit, seed = int(wanted), byte_count(memory, "memory"), check_rng(rng)
+    entries = Entries(similarity_of(samples, kernel, seed))
+    cut = level - entries.slack
+    if wanted and cut <= 0:
+        raise InputError(
+            f"threshold={digits(level)} also joins items of similarity 0 or less, and the Laplacian expected positive "
+            "weights; pass a threshold above 0, or eigenvalues=0 for the components alone."
+        )
+    labels = np.arange(entries.n)
+    kept = _Kept(limit // EDGE_BYTES, limit)
+    for i, j, k in entries.edges(cut, values=wanted > 0, label="components"):
+        labels = _joined(labels, i, j)
+        if k is not None:
+            kept.add(i, j, k)
+    labels, sizes = _in_order(labels)
+    if not wanted:
+        return Components(len(sizes), level, sizes, labels, np.empty(0), math.nan, None)
+    values = _spectrum(kept.matrix(entries.n), labels, sizes, wanted, seed)
+    # Gaps among the zeros are none, so that the first that counts is behind the last of them.
+    gaps = np.diff(values)
+    gap, clusters = (
+        (float(gaps.max()), int(gaps.argmax()) + 1) if len(values) > len(sizes) else (math.nan, len(sizes))
+    )
+    return Components(len(sizes), level, sizes, labels, values, gap, clusters)
+
+
+def _joined(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Labels of components after more edges: those that join two of them are few."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    left, right = labels[i], labels[j]
+    new = left != right
+    if not new.any():
+        return labels
+    count = int(labels.max()) + 1
+    left, right = left[new], right[new]
+    graph = sparse.coo_array((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
+    return connected_components(graph.tocsr(), directed=False)[1][labels]
+
+
+def _in_order(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels in order of first appearance, and how often each occurs."""
+    _, first, inverse, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[inverse], counts[order]
+
+
+class _Kept:
+    """Edges with their similarities, up to a number."""
+
+    def __init__(self, most: int, limit: int):
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._count, self._most, self._limit = 0, most, limit
+
+    def add(self, i: np.ndarray, j: np.ndarray, k: np.ndarray) -> None:
+        self._count += len(i)
+        if self._count > self._most:
+            raise TooLargeError(
+                f"the graph has more than {self._most:,} edges, and memory={bytes_shown(self._limit)} holds no more of "
+                "them; expected fewer. Raise the threshold, or memory, or pass eigenvalues=0: the components alone "
+                "need no edges in memory."
+            )
+        self._parts.append((i.astype(np.int32), j.astype(np.int32), k))
+
+    def matrix(self, n: int) -> Any:
+        """W, in both directions."""
+        from scipy import sparse
+
+        i, j, k = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        self._parts.clear()
+        upper = sparse.coo_array((k, (i, j)), shape=(n, n)).tocsr()
+        return upper + upper.T.tocsr()
+
+
+# --------------------------------------------------------------------------------------------------------- eigenvalues
+
+
+def _spectrum(weights: Any, labels: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.ndarray:
+    """The zeros, one a component, and the smallest eigenvalues above them; each component by itself."""
+    order = np.argsort(labels, kind="stable")
+    weights = weights[order][:, order]
+    starts = np.cumsum(sizes) - sizes
+    above = [np.empty(0)]
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        if size > 1:
+            part = weights[start : start + size, start : start + size]
+            above.append(_above_zero(part, min(wanted, size - 1), seed))
+    return np.concatenate([np.zeros(len(sizes)), np.sort(np.concatenate(above))[:wanted]])
+
+
+def _above_zero(weights: Any, wanted: int, seed: int) -> np.ndarray:
+    """The smallest eigenvalues but for the first, which is 0, of the Laplacian of a connected graph."""
+    from scipy import sparse
+    from scipy.linalg import eigh
+
+    size, degrees = weights.shape[0], np.asarray(weights.sum(axis=1)).ravel()
+    scale = sparse.dia_array((1 / np.sqrt(degrees)[None], [0]), shape=(size, size))
+    walk = sparse.csr_array(scale @ weights @ scale)
+    if size > DENSE and 4 * wanted < size:
+        return np.maximum(1 - _largest(walk, np.sqrt(degrees / degrees.sum()), wanted, seed), 0)
+    if size > MOST_DENSE:
+        raise TooLargeError(
+            f"eigenvalues={wanted} are wanted of a component of {size:,} items; expected fewer than a quarter of them."
+        )
+    laplacian = np.eye(size) - walk.toarray()
+    values = eigh(laplacian, eigvals_only=True, subset_by_index=(0, wanted), overwrite_a=True)
+    return np.maximum(values[1:], 0)  # the Laplacian has no negative eigenvalue; rounding may give one
+
+
+def _largest(walk: Any, top: np.ndarray, wanted: int, seed: int) -> np.ndarray:
+    """The largest eigenvalues of D^(−1/2) W D^(−1/2) beside the first, 1, whose vector is known and is moved to −1."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        vector = vector.ravel()
+        return walk @ vector - (2 * (top @ vector)) * top
+
+    draws = generator(seed, "laplacian")
+    operator = LinearOperator(walk.shape, matvec=product, dtype=np.float64)  # type: ignore[call-arg]
+    options: dict[str, Any] = {
+        "v0": draws.standard_normal(len(top)),
+        "ncv": min(len(top), max(4 * wanted, 40)),
+    }
+    if (
+        "rng" in inspect.signature(eigsh).parameters
+    ):  # SciPy from 1.17 on draws again where a subspace is exhausted
+        options["rng"] = draws
+    try:
+        return np.asarray(eigsh(operator, wanted, which="LA", return_eigenvectors=False, **options))
+    except ArpackNoConvergence:
+        raise UnansweredError(
+            f"{wanted} eigenvalues of a component of {len(top):,} items did not converge; expected them to lie apart. "
+            "Ask for more of them or fewer, or pass eigenvalues=0."
+        ) from None

@@ -1,0 +1,385 @@
+"""Tables of metrics: what applies, the figures of the functions themselves, formats, and what users write in names."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import vendimeter as vm
+from vendimeter import metrics
+from vendimeter.errors import EmptyError, InputError, UnknownNameError
+from vendimeter.kernels import RBF, Embed, NGram
+
+RNG = np.random.default_rng(5)
+REAL = RNG.normal(size=(80, 6))
+MODEL = RNG.normal(size=(60, 6)) * 0.8 + 0.2
+CAPTIONS = [
+    "a dog runs on the beach",
+    "a dog runs on grass",
+    "two boats at sea today",
+    "a red kite in the sky",
+]
+GROUPS = [CAPTIONS, ["a cat", "a cat", "one more cat here"], CAPTIONS[::-1]]
+ROWS = RNG.dirichlet(np.full(7, 0.2), size=50)
+
+
+def columns_of(table):
+    return [column.name for column in table.columns]
+
+
+# -------------------------------------------------------------------------------------------------- which metrics apply
+
+
+def test_vectors_alone_have_no_metric_that_needs_a_reference():
+    assert columns_of(metrics.table({"a": REAL})) == ["n", "intdiv", "vendi_score"]
+
+
+def test_vectors_with_a_reference():
+    table = metrics.table({"real": REAL, "model": MODEL}, reference="real")
+    assert columns_of(table) == [
+        "n", "frechet_distance", "kernel_distance", "precision", "recall", "density", "coverage", "intdiv",
+        "vendi_score",
+    ]  # fmt: skip
+    assert table["real"]["frechet_distance"] is None
+    found = table["model"]
+    overlap = metrics.precision_recall(MODEL, REAL)
+    cover = metrics.density_coverage(MODEL, REAL)
+    assert found["frechet_distance"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
+    assert found["kernel_distance"] == metrics.kernel_distance(MODEL, REAL)
+    assert (found["precision"], found["recall"]) == (overlap.precision, overlap.recall)
+    assert (found["density"], found["coverage"]) == (cover.density, cover.coverage)
+    assert found["intdiv"] == metrics.intdiv(MODEL)
+    assert found["vendi_score"] == vm.score(MODEL)
+
+
+def test_a_reference_of_its_own_is_compared_with_every_row():
+    table = metrics.table({"a": MODEL, "b": REAL}, reference=REAL + 0.5, metrics=["frechet_distance"])
+    assert table["a"]["frechet_distance"] == pytest.approx(
+        metrics.frechet_distance(MODEL, REAL + 0.5), rel=1e-9
+    )
+    assert table["b"]["frechet_distance"] == pytest.approx(1.5, rel=1e-9)  # a shift of 0.5 in six columns
+
+
+def test_texts_use_the_tokens_of_the_kernel():
+    kernel = NGram(1, 2, tokenizer="characters", lowercase=False)
+    table = metrics.table({"x": CAPTIONS}, kernel)
+    assert columns_of(table) == [
+        "n", "ngram_diversity", "self_bleu", "compression_ratio", "intdiv", "vendi_score",
+    ]  # fmt: skip
+    options = {"tokenizer": "characters", "lowercase": False}
+    assert table["x"]["ngram_diversity"] == metrics.ngram_diversity(CAPTIONS, low=1, high=2, **options)
+    assert table["x"]["self_bleu"] == metrics.self_bleu(CAPTIONS, **options)
+    other = metrics.table({"x": CAPTIONS}, kernel, options={"ngram_diversity": {"tokenizer": None}})
+    assert other["x"]["ngram_diversity"] == metrics.ngram_diversity(CAPTIONS, low=1, high=2, lowercase=False)
+
+
+def test_groups_of_texts_are_averaged():
+    """The paper's table of captions: means over images, and BLEU with the captions of the same image as references."""
+    pytest.importorskip("sacrebleu")
+    table = metrics.table(
+        {"human": GROUPS, "first": [[g[0]] * 3 for g in GROUPS]}, "ngram", groups=True, reference="human"
+    )
+    assert columns_of(table) == ["n", "corpus_bleu", "ngram_diversity", "self_bleu", "intdiv", "vendi_score"]
+    found = table["human"]
+    assert found["n"] == 11
+    assert found["vendi_score"] == pytest.approx(np.mean([vm.score(g, "ngram") for g in GROUPS]), rel=1e-12)
+    assert found["intdiv"] == pytest.approx(np.mean([metrics.intdiv(g, "ngram") for g in GROUPS]), rel=1e-12)
+    each = [metrics.ngram_diversity(g) for g in GROUPS]
+    assert found["ngram_diversity"] == pytest.approx(np.mean(each), rel=1e-12)
+    assert found["corpus_bleu"] is None
+    first = [[group[0]] * 3 for group in GROUPS]
+    assert table["first"]["corpus_bleu"] == metrics.corpus_bleu(first, GROUPS, groups=True)
+    assert any("means over groups" in note for note in table.notes)
+    cell = table.cells[0][-1]
+    errors = np.std([vm.score(g, "ngram") for g in GROUPS], ddof=1) / math.sqrt(3)
+    assert cell.spread == pytest.approx(errors, rel=1e-9)
+
+
+def test_a_collection_of_lists_is_groups(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps({"answers": group}) + "\n" for group in GROUPS))
+    answers = vm.read(file, samples="answers")
+    table = metrics.table({"model": answers}, "ngram")
+    assert table["model"] == metrics.table({"model": GROUPS}, "ngram", groups=True)["model"]
+
+
+def test_molecules_that_are_none_count_for_validity_alone():
+    pytest.importorskip("rdkit")
+    smiles = ["CCO", "OCC", "c1ccccc1", "C(C", "CC(=O)O"]
+    table = metrics.table({"x": smiles}, "morgan", reference=["CCO", "CCN"])
+    found = table["x"]
+    assert (found["n"], found["validity"], found["uniqueness"]) == (4, 0.8, 0.75)
+    assert found["novelty"] == pytest.approx(2 / 3)
+    valid = [text for text in smiles if text != "C(C"]
+    assert found["vendi_score"] == vm.score(valid, "morgan")
+    assert "1 of the 5 samples of 'x' are no molecules" in table.notes[0]
+
+
+def test_probabilities_by_kernel_or_beside_vectors():
+    own = metrics.table({"x": ROWS}, "probability-product")
+    assert columns_of(own) == [
+        "n",
+        "inception_score",
+        "number_of_modes",
+        "mode_diversity",
+        "intdiv",
+        "vendi_score",
+    ]
+    beside = metrics.table({"x": REAL[:50]}, probabilities={"x": ROWS})
+    for name in ("inception_score", "number_of_modes", "mode_diversity"):
+        assert own["x"][name] == beside["x"][name]
+    logits = np.log(ROWS + 1e-300)
+    kernel = vm.kernels.ProbabilityProduct(logits=True)
+    assert metrics.table({"x": logits}, kernel)["x"]["mode_diversity"] == pytest.approx(
+        own["x"]["mode_diversity"]
+    )
+
+
+def test_other_kernels_have_what_needs_only_similarities():
+    table = metrics.table({"x": ["red", "red", "blue"]}, "match")
+    assert columns_of(table) == ["n", "intdiv", "vendi_score"]
+    assert table["x"]["intdiv"] == pytest.approx(4 / 9)
+
+
+def test_an_encoder_runs_once_a_collection():
+    calls = []
+
+    def encoder(texts):
+        calls.append(len(texts))
+        return np.array([[len(text), text.count("a"), text.count("e"), 1] for text in texts], dtype=float)
+
+    table = metrics.table(
+        {"x": CAPTIONS, "y": CAPTIONS[:3]},
+        Embed(encoder),
+        reference="x",
+        metrics=["frechet_distance", "intdiv"],
+    )
+    assert sorted(calls) == [3, 4]
+    assert table["x"]["vendi_score"] == vm.score(CAPTIONS, Embed(encoder))
+
+
+def test_every_metric_of_the_package_can_be_asked_for():
+    from vendimeter.metrics._applicable import METRICS
+
+    functions = {name for name in metrics.__all__ if name.islower()}
+    assert functions - set(METRICS) == {"table", "hill", "mean_similarity"}  # of counts, and of single items
+    assert set(METRICS) <= functions
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("leinster_cobbold", {"q": 2}), ("log_det", {"shift": 1.0}), ("components", {"threshold": 0.5}),
+        ("circles", {"threshold": 0.4}),
+    ],
+)  # fmt: skip
+def test_metrics_of_similarities_on_request(name, options):
+    rows = np.abs(REAL)
+    table = metrics.table({"x": rows}, metrics=[name], options={name: options})
+    assert (
+        table["x"][name] == int(metrics.circles(rows, **options))
+        if name == "circles"
+        else float(getattr(metrics, name)(rows, **options))
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ options
+
+
+def test_several_kernels_and_orders():
+    kernels = {"cos": "cosine", "rbf": RBF("median")}
+    table = metrics.table({"a": REAL, "b": MODEL}, kernels, q=[1, 2])
+    assert columns_of(table) == [
+        "n", "intdiv_cos", "intdiv_rbf", "vendi_score_cos", "vendi_score_q2_cos", "vendi_score_rbf",
+        "vendi_score_q2_rbf",
+    ]  # fmt: skip
+    fitted = RBF("median").fit(np.concatenate([REAL, MODEL]))  # once, on all collections
+    assert table["b"]["vendi_score_q2_rbf"] == vm.score(MODEL, fitted, q=2)
+    assert table["a"]["intdiv_rbf"] == metrics.intdiv(REAL, fitted)
+
+
+def test_by_labels_in_order_of_first_appearance():
+    joined = np.concatenate([REAL, MODEL])
+    table = metrics.table(joined, by=["real"] * 80 + ["model"] * 60)
+    assert table.names == ("real", "model")
+    assert table["model"] == metrics.table({"model": MODEL})["model"]
+
+
+def test_a_collection_falls_into_its_labels(tmp_path):
+    file = tmp_path / "captions.csv"
+    file.write_text(
+        "text,model\n" + "".join(f"{text},{'ab'[i % 2]}\n" for i, text in enumerate(CAPTIONS * 2))
+    )
+    captions = vm.read(file, samples="text", label="model")
+    table = metrics.table(captions, "ngram")
+    assert table.names == ("a", "b")
+    assert table["a"]["vendi_score"] == vm.score((CAPTIONS * 2)[::2], "ngram")
+    with pytest.raises(InputError, match=r"the samples are texts|strings"):
+        metrics.table(captions)
+
+
+def test_weights_of_a_collection_are_used_or_refused(tmp_path):
+    file = tmp_path / "captions.csv"
+    file.write_text("text,times\n" + "".join(f"{text},{i + 1}\n" for i, text in enumerate(CAPTIONS)))
+    captions = vm.read(file, samples="text", weight="times")
+    table = metrics.table({"x": captions}, "ngram", metrics=["intdiv"])
+    assert table["x"]["vendi_score"] == vm.score(captions, "ngram")
+    assert table["x"]["intdiv"] == metrics.intdiv(captions, "ngram")
+    with pytest.raises(InputError, match="has weights, and ngram_diversity counts every sample once"):
+        metrics.table({"x": captions}, "ngram")
+
+
+def test_functions_of_ones_own():
+    table = metrics.table(
+        {"x": CAPTIONS},
+        "ngram",
+        metrics={"Mean length": lambda texts: np.mean([len(t) for t in texts]), "intdiv": None},
+    )
+    assert columns_of(table) == ["n", "Mean length", "intdiv", "vendi_score"]
+    assert table["x"]["Mean length"] == np.mean([len(t) for t in CAPTIONS])
+
+
+def test_options_reach_the_metric():
+    table = metrics.table(
+        {"x": MODEL}, reference=REAL, metrics=["precision_recall"], options={"precision_recall": {"k": 9}}
+    )
+    assert table["x"]["recall"] == metrics.precision_recall(MODEL, REAL, k=9).recall
+
+
+def test_bounds_of_an_approximate_score_are_shown():
+    rows = RNG.normal(size=(400, 3))
+    table = metrics.table({"x": rows}, RBF(0.3), tol=0.05, metrics=[])
+    cell = table.cells[0][-1]
+    exact = vm.score(rows, RBF(0.3), method="exact")
+    assert cell.low <= exact <= cell.high
+    frame = table.to_frame()
+    assert {"vendi_score_low", "vendi_score_high"} <= set(frame.columns)
+
+
+# ------------------------------------------------------------------------------------------------------------ formats
+
+NASTY = "a|b_c & 50% <script>\n\x1b[31m$x$ \\input{y}"
+
+
+def two_rows():
+    return metrics.table({NASTY: MODEL, "real": REAL}, reference="real")
+
+
+def test_markdown_has_one_line_a_row_and_no_markup_of_users():
+    text = two_rows().to_markdown()
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 4
+    cells = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+    assert cells == {11}
+    assert "\x1b" not in text
+    assert "<script>" not in text.replace("\\<script\\>", "")
+    assert "Precision ↑" in lines[0]
+    assert "FD ↓" in lines[0]
+
+
+def test_latex_escapes_names_and_marks_the_best():
+    text = two_rows().to_latex(best=True, caption="50% of it", label="tab:it")
+    assert r"a|b\_c \& 50\% <script>" in text
+    assert r"\$x\$ \textbackslash{}input\{y\}" in text
+    assert r"\caption{50\% of it}" in text
+    assert r"\label{tab:it}" in text
+    assert r"FD $\downarrow$" in text
+    assert text.count(r"\textbf{") == 1 + 1  # IntDiv and VS have two figures each, and one is the best
+    body = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {9}
+    assert all(line.endswith(r"\\") for line in body)
+    assert text.startswith(r"\begin{table}")
+    assert two_rows().to_latex().startswith(r"\begin{tabular}{l")
+
+
+def test_notebooks_get_escaped_text_and_terminals_no_escape_codes():
+    table = two_rows()
+    assert "<script>" not in table._repr_html_()
+    assert "&lt;script&gt;" in table._repr_html_()
+    assert "\x1b" not in repr(table)
+    assert len(repr(table).splitlines()) == 3 + len(table.notes)
+
+
+def test_a_frame_has_a_row_a_collection():
+    frame = two_rows().to_frame()
+    assert list(frame["collection"]) == [NASTY, "real"]
+    assert math.isnan(frame["frechet_distance"][1])
+    assert frame["kernel_distance_low"][0] < frame["kernel_distance"][0] < frame["kernel_distance_high"][0]
+
+
+def test_plain_values_are_ready_for_json():
+    plain = json.loads(json.dumps(two_rows().to_dict()))
+    assert plain["rows"][1]["frechet_distance"] is None
+    assert plain["rows"][0]["collection"] == NASTY
+    assert any("60 to 80 samples" in note for note in plain["notes"])
+
+
+@pytest.mark.parametrize(
+    ("values", "digits", "shown"),
+    [
+        ([921.0, 746.72, 943.7], 4, ["921.0", "746.7", "943.7"]),
+        ([40.05, 4.394], 3, ["40.05", "4.39"]),
+        ([0.8551, 0.8736], 4, ["0.8551", "0.8736"]),
+        ([0.0, 0.25], 3, ["0.000", "0.250"]),
+        ([float("nan"), 1.0], 3, ["–", "1.00"]),
+        ([float("-inf"), 1.0], 3, ["−∞", "1.00"]),
+        ([None, 12.0], 3, ["", "12.0"]),
+        ([1e-9, 1.0], 3, ["0.000000", "1.000000"]),
+    ],
+)
+def test_digits_of_a_column(values, digits, shown):
+    from vendimeter.metrics._rendering import Cell, Column, grid
+
+    found = grid([Column("x", "x")], [[Cell(value)] for value in values], digits)
+    assert [row[0][0] for row in found] == shown
+
+
+def test_an_error_shows_with_two_digits():
+    from vendimeter.metrics._rendering import Cell, Column, grid
+
+    cells = [[Cell(0.38123, spread=0.117)], [Cell(0.0912, spread=0.0611)]]
+    assert grid([Column("x", "x")], cells, 4) == [[("0.38", "0.12")], [("0.09", "0.06")]]
+    assert grid([Column("x", "x")], [[Cell(7.5, spread=1e-13)]], 4) == [[("7.500", "")]]
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: metrics.table({}), EmptyError, "no collections"),
+        (lambda: metrics.table(REAL), InputError, "expected a collection for each name"),
+        (lambda: metrics.table({"a": []}), EmptyError, "group 'a': there are no samples"),
+        (lambda: metrics.table({"a": REAL}, metrics=["fid"]), UnknownNameError, "no metric 'fid'"),
+        (lambda: metrics.table({"a": REAL}, metrics="intdiv"), InputError, "expected a list of names"),
+        (lambda: metrics.table({"a": REAL}, metrics={"f": 3}), InputError, "expected a function of samples"),
+        (lambda: metrics.table({"a": REAL}, metrics={"f": lambda x: "no"}), InputError, "gave 'no'; expected a number"),
+        (lambda: metrics.table({"a": REAL}, reference="b"), UnknownNameError, r"collection \(as reference\) 'b'"),
+        (lambda: metrics.table({"a": REAL}, options={"precision_recall": {"k": 3}}), UnknownNameError, "in options"),
+        (lambda: metrics.table({"a": REAL}, options={"intdiv": 3}), InputError, "expected a mapping"),
+        (lambda: metrics.table({"a": REAL}, probabilities={"b": ROWS}), UnknownNameError, "in probabilities"),
+        (lambda: metrics.table({"a": REAL}, probabilities=ROWS), InputError, "expected a mapping"),
+        (lambda: metrics.table({"a": REAL}, kernel={}), InputError, "at least one kernel"),
+        (lambda: metrics.table({"a": CAPTIONS}, "ngram", groups=True), InputError, "list of lists of texts"),
+        (lambda: metrics.table({"a": GROUPS}, "ngram"), InputError, "groups=True"),
+        (lambda: metrics.table({"a": REAL}, groups="yes"), InputError, "groups='yes'"),
+        (lambda: metrics.table(REAL, by=["x"]), InputError, "1 labels and there are 80 samples"),
+        (lambda: metrics.table(REAL, by=[["x"]] * 80), InputError, "do not overlap"),
+        (lambda: metrics.table({"a": REAL}, metrics=["inception_score"]), InputError, "needs the probabilities"),
+        (lambda: metrics.table({"a": REAL * np.nan}), InputError, "group 'a'"),
+        (lambda: metrics.table({"a": REAL}, reference=REAL[:, :3]), InputError, "columns"),
+        (lambda: metrics.table({"a": ["C(C"]}, "morgan"), EmptyError, "none of the samples is a molecule"),
+        (lambda: metrics.table({"a": REAL}, metrics=["frechet_distance"]), InputError, "compares with a reference"),
+        (lambda: two_rows().to_latex(label="x}y"), InputError, "label="),
+        (lambda: two_rows().to_markdown(digits=0), InputError, "digits=0"),
+        (lambda: two_rows()["z"], UnknownNameError, "collection in this table"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
