@@ -21,6 +21,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
         "docs/streams.md",
         "docs/gradients.md",
         "docs/compat.md",
+        "docs/metrics.md",
     ],
 )
 def test_code_blocks_run_in_order(name):

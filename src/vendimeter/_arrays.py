@@ -220,10 +220,22 @@ def as_list(samples: Any, *, kernel: str) -> Any:
         hasattr(samples, "__array__") and not isinstance(samples, np.ndarray)
     ):
         return np.asarray(samples)  # arrays of other libraries that live in main memory
-    return samples if isinstance(samples, np.ndarray | list | tuple) else list(samples)
+    if isinstance(samples, np.ndarray | list | tuple):
+        return samples
+    try:
+        return list(samples)
+    except TypeError:
+        raise InputError(
+            f"samples is a {type(samples).__name__} that cannot be iterated over; {kernel} expected an array or a list."
+        ) from None
 
 
 def _unnamed_column(kernel: str) -> InputError:
+    if not _is_kernel(kernel):
+        return InputError(
+            f"samples is a table, and {kernel} takes one collection; expected a column of it, such as table['text'], "
+            "or an array of its numbers."
+        )
     return InputError(
         f"samples is a table and {kernel} does not say which column to read; name it: kernel=On('column', "
         "…), or pass the column itself."
@@ -269,6 +281,7 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
             hint = "join a list of arrays first, with numpy.concatenate or torch.cat, or pass the one with the samples"
         if rows.ndim < 2:
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
+            hint = hint if _is_kernel(kernel) else "pass samples[:, None] if each is a vector of one number"
         raise InputError(
             f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}."
         )
@@ -279,7 +292,19 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     return rows
 
 
+def _is_kernel(name: str) -> bool:
+    """Whether a kernel wants the samples, for which another can be taken, and not a metric."""
+    return name.endswith("kernel") or name.startswith(
+        ("a kernel", "a function", "the function", "the encoder")
+    )
+
+
 def _strings(kernel: str) -> InputError:
+    if not _is_kernel(kernel):
+        return InputError(
+            f"the items are strings, and {kernel} compares vectors; expected rows of numbers, such as an encoder of "
+            "vendimeter.encoders gives."
+        )
     return InputError(
         f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
         "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a "
@@ -323,8 +348,12 @@ def _stack(items: Any, kernel: str) -> Any:
             vector = _numbers(vector)
         if vector.dtype.kind not in "buif":
             raise InputError(
-                f"item {i} is a {type(item).__name__}; {kernel} expected vectors of numbers. For other "
-                "items pass a kernel made for them, or a function k(a, b)."
+                f"item {i} is a {type(item).__name__}; {kernel} expected vectors of numbers."
+                + (
+                    " For other items pass a kernel made for them, or a function k(a, b)."
+                    if _is_kernel(kernel)
+                    else ""
+                )
             )
         first = vector.shape if first is None else first
         if vector.shape != first:

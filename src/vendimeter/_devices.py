@@ -25,6 +25,7 @@ __all__ = [
     "device_of",
     "diagonal",
     "double",
+    "evened",
     "gram_product",
     "identity",
     "is_foreign",
@@ -38,6 +39,7 @@ __all__ = [
     "namespace",
     "no_gradients",
     "numpy_dtype",
+    "positions",
     "raising",
     "row_norms",
     "select",
@@ -308,10 +310,26 @@ def _cupy_norms() -> Any:
     return kernel("T x", "float64 y", "(double)x * (double)x", "a + b", "y = sqrt(a)", "0", "row_norms")
 
 
+def positions(mask: Any) -> np.ndarray:
+    """Where a mask is true, row after row, as positions on the host."""
+    if isinstance(mask, np.ndarray) or _is_jax(mask):  # JAX would compile it anew for every number of them
+        return np.flatnonzero(to_host(mask))
+    xp = namespace(mask)
+    return to_host(xp.nonzero(xp.reshape(mask, (-1,)))[0])
+
+
+def evened(index: np.ndarray, like: Any) -> np.ndarray:
+    """Positions; for JAX, which compiles anew for every number of them, the last one repeated up to a power of two."""
+    size = len(index)
+    more = (1 << (size - 1).bit_length()) - size if size and _is_jax(like) else 0
+    return np.concatenate([index, np.repeat(index[-1:], more)]) if more else index
+
+
 def largest(array: Any, count: int) -> Any:
     """The `count` largest numbers of each row of a matrix, in no order; the standard can only sort."""
     if isinstance(array, np.ndarray):
-        ordered = np.array(array, order="C")  # a transposed matrix is ten times as fast once its rows are together
+        # A transposed matrix is ten times as fast once its rows are together.
+        ordered = np.array(array, order="C")
         ordered.partition(array.shape[1] - count, axis=1)
         return ordered[:, array.shape[1] - count :]
     if is_torch(array):

@@ -181,4 +181,7 @@ def square_matrix(table: Any) -> np.ndarray:
 def matrix(table: Any) -> np.ndarray:
     """A frame or Arrow table of numbers as an array."""
     table = known(table)
-    return np.column_stack([to_numpy(column(table, name)) for name in _names(table)])
+    found = [to_numpy(column(table, name)) for name in _names(table)]
+    if not found:
+        raise EmptyError(EMPTY)
+    return np.column_stack(found)

@@ -130,6 +130,10 @@ def check(tokenizer: Any) -> None:
         )
     if tokenizer in _NAMES or os.path.exists(tokenizer):
         return
+    if tokenizer.lower() in SACREBLEU:
+        raise InputError(
+            f"there is no tokenizer {brief(tokenizer)}; expected 'sacrebleu:{tokenizer.lower()}'."
+        )
     near = difflib.get_close_matches(tokenizer.lower(), _NAMES, n=1, cutoff=0.75)
     if near or tokenizer.lower().startswith("sacrebleu:"):
         raise unknown("tokenizer", tokenizer, _NAMES)

@@ -160,6 +160,7 @@ def test_channels_in_batches():
 @pytest.mark.parametrize(("samples", "kernel", "words"), [
     ([[0.5, 0.5], [-1.0, 2.0]], ProbabilityProduct(), ["item 1", "-1", "logits=True"]),
     ([[0.5, 0.5], [3.0, 2.0]], ProbabilityProduct(), ["item 1", "sum to 5", "logits=True"]),
+    ([[0.5, 0.5], [1e308, 1e308]], ProbabilityProduct(), ["item 1", "sum to inf"]),
     ([[0.5, 0.5], [NAN, 2.0]], ProbabilityProduct(), ["item 1", "nan", "Remove or fill"]),
     ([[0.5, 0.5], [NAN, 2.0]], ProbabilityProduct(logits=True), ["item 1", "logit nan"]),
     ([[0.5, 0.5], [INF, 2.0]], ProbabilityProduct(logits=True), ["item 1", "logit inf"]),

@@ -174,6 +174,7 @@ BAD_OPTIONS = {
     "an empty name": (lambda: NGram(tokenizer=" "), "tokenizer=' '.*name"),
     "a misspelt name": (lambda: NGram(tokenizer="charcters"), "Did you mean 'characters'"),
     "the wrong number": (lambda: BLEU(tokenizer="word"), "Did you mean 'words'"),
+    "a name of sacreBLEU alone": (lambda: NGram(tokenizer="13a"), "expected .sacrebleu:13a."),
     "no tokenizer of sacreBLEU": (lambda: NGram(tokenizer="sacrebleu:14b"), "sacrebleu:13a"),
     "tokens and a tokenizer": (lambda: vm.score([["a"]], NGram(tokenizer="words")), "already.*Leave tokenizer="),
     "a tokenizer without tokens": (lambda: vm.score(["a"], BLEU(tokenizer=lambda text: 3)), "gave 3 for item 0"),

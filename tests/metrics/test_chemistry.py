@@ -67,7 +67,7 @@ def column(path, count, start=0):
 
 @pytest.fixture(scope="module")
 def generated(shared_data):
-    return column(shared_data / "molecules" / "moses_ngram_3.csv.gz", 800)
+    return column(shared_data / "molecules" / "moses_ngram_3.csv.gz", 400)
 
 
 @pytest.fixture(scope="module")
@@ -174,16 +174,15 @@ def test_figures_that_can_be_counted_by_eye():
 def test_every_figure_on_real_molecules(generated, tested, kernel, function):
     reference = [*tested, "C(C", None]
     found = molecules(generated, reference, kernel=kernel, unique_at=(5, 100, 1_000))
-    assert 150 < found.valid < 250  # most of the model's are none
+    assert 75 < found.valid < 125  # most of the model's are none
     assert_same(found, by_hand(generated, reference, function=function))
 
 
 def test_small_blocks_change_nothing(monkeypatch, generated, tested):
+    tested = tested[:199]
     expected = molecules(generated, tested)
     monkeypatch.setattr(chemistry, "AT_ONCE", 7)
-    monkeypatch.setattr(chemistry, "SIDE", 30)
-    assert_same(molecules(generated, tested), expected)
-    monkeypatch.setattr(chemistry, "SIDE", 199)  # the last block of the reference is of one molecule
+    monkeypatch.setattr(chemistry, "SIDE", 33)  # the last block of the reference is of one molecule
     assert_same(molecules(generated, tested), expected)
 
 
@@ -266,7 +265,7 @@ def test_the_test_set_of_moses_holds_nothing_that_is_not_in_it(shared_data):
 
 
 def test_intdiv2_is_the_root_of_the_mean(generated):
-    """MOSES takes a mean of roots: 0.8442 for these molecules, where the root of the mean gives 0.8430."""
+    """MOSES takes a mean of roots: 0.8296 for these molecules, where the root of the mean gives 0.8286."""
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024)
     prints = [generator.GetFingerprint(molecule) for molecule in read(generated)]
     squares = np.array([DataStructs.BulkTanimotoSimilarity(a, prints) for a in prints]) ** 2
@@ -322,7 +321,7 @@ def test_figures_of_moses_itself(shared_data):
 
 
 def test_molecules_are_taken_by_their_smiles(scented):
-    texts = [Chem.MolToSmiles(molecule) for molecule in read(scented)]
+    texts = [Chem.MolToSmiles(molecule) for molecule in read(scented[::3])]
     expected = molecules(texts, texts[::2])
 
     def kekule(molecule):

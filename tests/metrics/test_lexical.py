@@ -195,6 +195,7 @@ BAD = {
     "high": (lambda: ngram_diversity(["a"], high=1.5), InputError, "high=1.5"),
     "order": (lambda: ngram_diversity(["a"], low=3, high=2), InputError, "low=3, high=2"),
     "truth": (lambda: ngram_diversity(["a"], high=True), InputError, "high=True"),
+    "long": (lambda: ngram_diversity(["a"], high=10**12), InputError, "high=1000000000000; .* high ≤ 1,000"),
     "infinite": (lambda: ngram_diversity(["a"], high=math.inf), InputError, "high=inf"),
     "lowercase": (lambda: ngram_diversity(["a"], lowercase=None), InputError, "lowercase=None"),
     "tokenizer": (lambda: ngram_diversity(["a"], tokenizer="wrods"), UnknownNameError, "Did you mean 'words'"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import vendimeter as vm
+from vendimeter import _devices
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
 from vendimeter.metrics import _distances
 from vendimeter.metrics.manifolds import (
@@ -96,8 +97,26 @@ def test_a_third_of_the_way_is_not_nearer_than_a_third():
     assert memorization([[np.nextafter(1.0, 0)]], [[0.0], [4.0]]).rate == 1
     assert memorization([[1.0, 1.0]], [[0.0, 0.0], [4.0, 4.0]]).rate == 0  # √2 and √18
     assert memorization([[1.0]], [[0.0], [4.0]], ratio=0.5).rate == 1
-    assert memorization([[1.0]], [[0.0], [4.0]], ratio=1e-300).rate == 0
+    for tiny in (1e-300, 5e-324):
+        assert memorization([[0.0], [1.0]], [[0.0], [4.0]], ratio=tiny).rate == 0.5
     assert memorization([[2.0], [1.9]], [[0.0], [4.0]], ratio=1).rate == 0.5
+
+
+@pytest.mark.parametrize("exponent", [-500, -100, -21, 0, 400, 1020])
+def test_small_differences_count_beside_a_large_entry(exponent):
+    # Balls of the reference: 0 ± 1, 1 ± 1, 3 ± 2, and one that is so large that it holds all samples.
+    x, y = np.array([[0.0], [2.0], [8.0]]) * 2.0**-440, np.array([[0.0], [1.0], [3.0], [0.0]]) * 2.0**-440
+    y[3] = -0.75
+    found = density_coverage(np.ldexp(x, exponent), np.ldexp(y, exponent), k=1)
+    assert (found.density, found.coverage) == ((3 + 3 + 1) / 3, 1)
+
+
+def test_a_distance_of_zero_has_no_sign():
+    # Rows of one norm, of which two are equal: products of whole numbers give the distance.
+    rows = np.array([[1, 0], [0, 1], [0, 1], [0, -1], [-1, 0]])
+    found = memorization(rows, rows)
+    assert found.copies == 1
+    assert not np.signbit(found.nearest).any()
 
 
 def test_copies_of_what_is_twice_in_the_reference():
@@ -108,6 +127,15 @@ def test_copies_of_what_is_twice_in_the_reference():
     near = memorization([[0.1]], twice)  # two points equally near: the ratio finds nothing
     assert (near.rate, near.copies, near.authenticity) == (0, 0, 1)
     assert memorization([[0.0]], [[0.0], [0.0]]).rate == 1
+
+
+def test_many_copies_of_one_point_are_not_authentic():
+    # The code published with Alaa et al. goes the other way round and finds nearly all of them authentic.
+    y = np.random.default_rng(0).standard_normal((60, 8))
+    found = memorization(np.tile(y[7], (60, 1)), y)
+    assert (found.rate, found.copies, found.authenticity) == (1, 1, 0)
+    assert set(found.indices.tolist()) == {7}
+    assert memorization(y + 100, y).authenticity == 1
 
 
 def test_all_are_equal():
@@ -145,29 +173,28 @@ def mnist(shared_data, count):
     return images[:count], images[count : 2 * count].copy()
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int16])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_pixels_in_exact_whole_numbers(shared_data, dtype):
-    x, y = mnist(shared_data, 300)
+    x, y = mnist(shared_data, 200)
     y[:20] = x[:20]
     y[20:24] = y[24]
-    for k in (1, 4):
-        assert figures(x.astype(dtype), y.astype(dtype), k) == pytest.approx(
-            reference_figures(x, y, k), rel=1e-15
-        )
+    assert figures(x.astype(dtype), y.astype(dtype), 4) == pytest.approx(
+        reference_figures(x, y, 4), rel=1e-15
+    )
     cross = squares(x, y)
     found = memorization(x.astype(dtype), y.astype(dtype))
     np.testing.assert_array_equal(found.indices, cross.argmin(axis=1))
     np.testing.assert_array_equal(found.nearest, np.sqrt(cross.min(axis=1)))
     first, second = np.sort(cross, axis=1)[:, :2].T
     assert found.rate == np.mean((9 * first < second) | (first == 0))
-    assert found.copies == np.mean(first == 0) >= 20 / 300
+    assert found.copies == np.mean(first == 0) >= 20 / 200
     assert found.authenticity == np.mean(first > radii(y, 1)[cross.argmin(axis=1)])
 
 
 @pytest.mark.parametrize("high", [2, 4, 2000])
 def test_ties_in_exact_whole_numbers(high):
     rng = np.random.default_rng(high)
-    x, y = rng.integers(-high, high, (150, 3)), rng.integers(-high, high, (170, 3))
+    x, y = rng.integers(-high, high, (80, 3)), rng.integers(-high, high, (90, 3))
     for k in (1, 5):
         assert figures(x, y, k) == pytest.approx(reference_figures(x, y, k), rel=1e-15)
         assert figures(x * 0.25, y * 0.25, k, memory=10_000) == figures(x, y, k)
@@ -179,10 +206,9 @@ def test_embeddings_as_prdc_has_them(shared_data):
     order = np.random.default_rng(0).permutation(len(embeddings))[:600]
     halves = embeddings[order[:300]], embeddings[order[300:]]
     one, another = (embeddings[rows["label"] == label] for label in np.unique(rows["label"])[:2])
-    for x, y in (halves, (one, another)):
-        for k in (3, 5):
-            expected = prdc_figures(x.astype(float), y.astype(float), k)
-            assert figures(x, y, k) == pytest.approx(expected, rel=1e-14)
+    for (x, y), k in ((halves, 3), ((one, another), 5)):
+        expected = prdc_figures(x.astype(float), y.astype(float), k)
+        assert figures(x, y, k) == pytest.approx(expected, rel=1e-14)
 
 
 def test_neighbours_as_scikit_learn_has_them(shared_data):
@@ -224,7 +250,7 @@ tables = arrays.arrays(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(tables, tables, st.integers(1, 2), st.randoms(use_true_random=False))
 def test_order_roles_scale_and_blocks_do_not_matter(x, y, k, random):
     expected = figures(x, y, k)
@@ -237,7 +263,7 @@ def test_order_roles_scale_and_blocks_do_not_matter(x, y, k, random):
     assert figures(x, y, k, memory=4_700) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_translation_that_rounds_nothing_does_not_matter(data):
     whole = st.integers(-40, 40)
@@ -263,7 +289,7 @@ def test_one_distribution_has_the_expected_figures():
     assert found.coverage == pytest.approx(1 - 2**-3, abs=0.03)
 
 
-@pytest.mark.parametrize("tile", [1, 8, 16])
+@pytest.mark.parametrize("tile", [8, 16])
 def test_the_last_block_may_hold_one_row(tile, monkeypatch):
     rng = np.random.default_rng(tile)
     x, y = rng.integers(0, 4, (17, 3)), rng.integers(0, 4, (33, 3))
@@ -278,8 +304,13 @@ def test_the_last_block_may_hold_one_row(tile, monkeypatch):
 
 def test_arrays_of_all_libraries(library):
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 3, (12, 2)) * 0.1, rng.integers(0, 3, (12, 2)) * 0.1
-    assert precision_recall(library.array(x), library.array(y)) == precision_recall(x, y)
+    x, y = rng.integers(0, 3, (6, 3)) * 0.1, rng.integers(0, 3, (6, 3)) * 0.1
+    y[:2] = x[:2]
+    rows, others = library.array(x), library.array(y)
+    assert precision_recall(rows, others) == precision_recall(x, y)
+    found, expected = memorization(rows, others), memorization(x, y)
+    assert found.to_dict() == expected.to_dict()  # bitwise
+    np.testing.assert_array_equal(_devices.to_host(rows), x)  # nothing was written into
 
 
 def test_sets_of_different_libraries():
@@ -339,7 +370,7 @@ BAD = [
     ({"samples": GOOD[0]}, InputError, r"shape \(3,\)"),
     ({"samples": GOOD[None]}, InputError, r"shape \(1, 8, 3\)"),
     ({"samples": ["a", "b"]}, InputError, "strings"),
-    ({"samples": None}, InputError, "NoneType without a length"),
+    ({"samples": None}, InputError, "samples is None"),
     ({"reference": GOOD * 1j}, InputError, "reference: samples has dtype complex128"),
     ({"samples": np.where(GOOD == 4, np.nan, GOOD)}, InputError, "^item 1 holds nan in column 1"),
     (

@@ -167,6 +167,7 @@ def test_bad_samples(metric, samples, options, kind, message):
     [
         ({"n": 0}, "n=0; expected a whole number from 1 up"),
         ({"n": 1.5}, "n=1.5"),
+        ({"n": 10**12}, "n=1000000000000; expected a whole number from 1 to 1,000"),
         ({"n": True}, "n=True"),
         ({"n": None}, "n=None"),
         ({"lowercase": "no"}, "lowercase='no'; expected True or False"),
@@ -226,15 +227,15 @@ def test_any_self_bleu_is_that_of_the_definition(groups, n, epsilon):
         assert found.standard_error == pytest.approx(known.std(ddof=1) / math.sqrt(len(known)), abs=1e-14)
 
 
-@pytest.mark.parametrize("n", [2, 4, 5])
+@pytest.mark.parametrize("n", [2, 5])
 def test_self_bleu_is_that_of_nltk(captions, answers, n):
-    """All captions of 25 images together, and the answers to prompts, which are longer."""
+    """All captions of ten images together, and the answers to prompts, which are longer."""
     nltk = pytest.importorskip("nltk.translate.bleu_score")
     smooth = nltk.SmoothingFunction().method1
-    texts = [text for group in captions[:25] for text in group]
+    texts = [text for group in captions[:10] for text in group]
     groups = [
         texts,
-        *([text for text in group if len(text.split()) >= n] for group in list(answers.values())[:3]),
+        *([text for text in group if len(text.split()) >= n] for group in list(answers.values())[:2]),
     ]
     for group in (group for group in groups if len(group) > 1):
         lists = [text.split() for text in group]
@@ -273,9 +274,9 @@ def test_self_bleu_of_all_captions(captions):
     per_image = self_bleu(captions, groups=True)
     assert per_image == pytest.approx(0.1564, abs=1e-4)
     some = [
-        slow_self_bleu([re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", t) for t in g], 4, 0.1) for g in captions[:100]
+        slow_self_bleu([re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", t) for t in g], 4, 0.1) for g in captions[:40]
     ]
-    np.testing.assert_allclose(per_image.values[:100], some, rtol=1e-13)
+    np.testing.assert_allclose(per_image.values[:40], some, rtol=1e-13)
 
 
 @pytest.mark.parametrize("epsilon", [1, -0.1, math.nan, "0.1", None, True])
@@ -305,7 +306,7 @@ def test_pairwise_bleu_is_that_of_nltk_and_sacrebleu(captions, answers):
     nltk = pytest.importorskip("nltk.translate.bleu_score")
     sacrebleu = pytest.importorskip("sacrebleu")
     metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
-    for groups in (captions[:150], list(answers.values())[:5]):
+    for groups in (captions[:60], list(answers.values())[:5]):
         pairs = [pair for group in groups for pair in permutations(group, 2)]
         ours = pairwise_bleu(groups, tokenizer="whitespace", groups=True)
         first = nltk.corpus_bleu([[b.split()] for _, b in pairs], [a.split() for a, _ in pairs])
@@ -318,6 +319,24 @@ def test_pairwise_bleu_is_that_of_nltk_and_sacrebleu(captions, answers):
         assert ours.precisions == pytest.approx([p / 100 for p in second.precisions], rel=1e-13)
         assert (second.bp, ours.pairs) == (1, len(pairs))
         assert 0 < ours < 1
+
+
+def test_orders_that_no_text_has_are_left_out_of_pairwise_bleu():
+    sacrebleu = pytest.importorskip("sacrebleu")
+    texts = ["a b", "a c", "a b", ""]
+    left, right = zip(*permutations(texts, 2), strict=True)
+    scores = {}
+    for effective in (True, False):
+        metric = sacrebleu.BLEU(
+            tokenize="none", smooth_method="none", force=True, effective_order=effective, max_ngram_order=4
+        )
+        scores[effective] = metric.corpus_score(left, [right]).score / 100
+    found = pairwise_bleu(texts)
+    assert (
+        found == pytest.approx(scores[True], rel=1e-13) == pytest.approx(math.sqrt(8 / 18 * 2 / 9), rel=1e-13)
+    )
+    assert scores[False] == 0
+    assert corpus_bleu(left, right, smoothing="none", tokenizer="whitespace") == 0  # as sacreBLEU has it
 
 
 def test_pairwise_bleu_pools_the_counts():
@@ -486,6 +505,10 @@ def test_corpus_bleu_is_that_of_nltk(captions, sacrebleu, n):
     assert tokens == pytest.approx(theirs, rel=1e-13)
     assert "nrefs:4" in tokens.signature
     assert "tok:none" in tokens.signature
+    named = corpus_bleu(
+        ["a dog runs here", "a cat"], ["a dog runs here", "a cat"], tokenizer="sacrebleu:intl"
+    )
+    assert "tok:intl" in named.signature
 
 
 def test_corpus_bleu_of_groups(captions, sacrebleu):

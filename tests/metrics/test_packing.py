@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -109,6 +110,7 @@ def test_known_graphs(n, edges, expected, how, monkeypatch):
         assert int(found) == expected
 
 
+@settings(max_examples=60)
 @given(st.integers(1, 14), st.floats(0, 1), st.integers(0, 1000))
 def test_bounds_hold_by_every_means(n, density, seed):
     edges = random_graph(n, density, seed)
@@ -161,6 +163,14 @@ def test_the_search_finds_what_greedy_does_not():
     expected = brute_force(40, edges)
     assert len(greedy) < expected
     assert len(best) == expected
+
+
+def test_components_of_a_graph_too_large_to_reduce(monkeypatch):
+    monkeypatch.setattr(_independent, "REDUCED_EDGES", 10)  # the path is reduced, the other is not
+    edges = [*PETERSEN, *((i, i + 1) for i in range(10, 17))]
+    found = circles(matrix(20, edges), "precomputed", threshold=0.5)
+    check(found, 20, edges, 10)
+    assert int(found) == 10
 
 
 def test_effort_narrows_the_bounds():
@@ -239,6 +249,19 @@ def test_the_result():
         int(bounds)
 
 
+def test_pairs_take_what_memory_says(monkeypatch):
+    monkeypatch.setattr(_independent, "REDUCED_EDGES", 1000)
+    rows = np.random.default_rng(0).standard_normal((1200, 3))
+    circles(rows[:9], threshold=0.5)  # imports
+    tracemalloc.start()
+    try:
+        assert circles(rows, threshold=2, memory=packing.EDGE_BYTES * math.comb(1200, 2)).method != "one pass"
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < packing.EDGE_BYTES * math.comb(1200, 2) + 8 * 1024**2  # and a tile
+
+
 def test_memory_decides_for_one_pass():
     rows = np.random.default_rng(0).standard_normal((100, 3))
     assert circles(rows, threshold=0.5, memory=100).method == "one pass"
@@ -262,6 +285,7 @@ ROWS = [[1.0, 0.0], [0.0, 2.0]]
     (None, {"threshold": 0.5}, "samples"),
     ("CCO", {"threshold": 0.5}, "string|text"),
     ([[1, 0.5], [0.2, 1]], {"kernel": "precomputed", "threshold": 0.5}, "not symmetric"),
+    ([[1, 2], [2, 1]], {"kernel": "precomputed", "threshold": 0.5}, "similarity of 2 in size"),
     (["CCO", "C(C"], {"kernel": "morgan", "threshold": 0.5}, "item 1"),
 ])  # fmt: skip
 def test_what_cannot_be_used(samples, options, message):

@@ -296,7 +296,7 @@ def test_what_is_no_similarity_matrix_is_refused():
         log_det([[1, 2], [2, 1]], "precomputed")
     with pytest.raises(DiagonalError) as caught:
         log_det([[4, 2], [2, 4]], "precomputed")
-    assert "go to the kernel" in caught.value.__notes__[0]
+    assert "kernel=vendimeter.kernels.Precomputed(normalize=True)" in str(caught.value)
     assert log_det([[4, 2], [2, 4]], Precomputed(normalize=True)) == pytest.approx(math.log(0.75))
     mended = log_det([[1, 2], [2, 1]], Precomputed(project=True), shift=1)
     assert mended == pytest.approx(math.log(3))  # eigenvalues 2 and 0 of what is left, of trace 2
@@ -344,16 +344,15 @@ def _gram(rows):
 
 def test_photographs(shared_data):
     with np.load(shared_data / "embeddings" / "cifar100_20classes_efficientnet_lite0.npz") as file:
-        rows = file["emb"][::4]
+        rows = file["emb"][::10]
     wide = rows.astype(np.float64)
     assert effective_rank(rows) == pytest.approx(expected_rank(wide), rel=1e-11)
-    assert effective_rank(rows[:, :96]) == pytest.approx(expected_rank(wide[:, :96]), rel=1e-11)
     matrix = cosines(wide)
     found = log_det(rows)
     assert found == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
-    assert found.rank == found.n == 500
-    assert found.bounds[1] - found.bounds[0] < 1e-4
-    assert log_det(rows, shift=1) == pytest.approx(np.linalg.slogdet(matrix + np.eye(500))[1], rel=1e-12)
+    assert found.rank == found.n == 200
+    assert found.bounds[1] - found.bounds[0] < 1e-6
+    assert log_det(rows, shift=1) == pytest.approx(np.linalg.slogdet(matrix + np.eye(200))[1], rel=1e-12)
     thin = log_det(rows[:, :96])
     assert (thin, thin.rank) == (-math.inf, 96)
     assert np.linalg.slogdet(cosines(wide[:, :96]))[1] > -2e4  # where the answer is −∞

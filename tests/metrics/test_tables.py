@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import vendimeter as vm
 from vendimeter import metrics
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
+from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, Embed, NGram
 
 RNG = np.random.default_rng(5)
@@ -187,6 +191,109 @@ def test_metrics_of_similarities_on_request(name, options):
     )
 
 
+def test_texts_take_the_tokens_of_the_first_kernel_of_texts():
+    """Not the first of all, which may say nothing of tokens, fingerprints or vectors."""
+    kernel = NGram(1, 2, tokenizer="characters")
+    table = metrics.table({"x": CAPTIONS}, {"match": "match", "ngram": kernel}, metrics=["ngram_diversity"])
+    assert table["x"]["ngram_diversity"] == metrics.ngram_diversity(
+        CAPTIONS, low=1, high=2, tokenizer="characters"
+    )
+
+
+def lengths(texts):
+    return np.array([[len(text), text.count("a"), text.count("e"), 1] for text in texts], dtype=float)
+
+
+def test_distances_are_those_of_the_first_kernel_with_vectors():
+    kernels = {"match": "match", "lengths": Embed(lengths)}
+    chosen = {"metrics": ["precision_recall"], "options": {"precision_recall": {"k": 1}}}
+    table = metrics.table({"x": CAPTIONS, "y": CAPTIONS[::-1] * 2}, kernels, reference="x", **chosen)
+    expected = metrics.precision_recall(lengths(CAPTIONS[::-1] * 2), lengths(CAPTIONS), k=1)
+    assert (table["y"]["precision"], table["y"]["recall"]) == (expected.precision, expected.recall)
+
+
+def test_molecules_are_compared_by_the_kernel_of_molecules():
+    pytest.importorskip("rdkit")
+    table = metrics.table(
+        {"x": ["CCO", "CCC"]}, {"match": "match", "maccs": "maccs"}, reference=["CCN", "C(C"]
+    )
+    expected = metrics.molecules(["CCO", "CCC"], ["CCN"], kernel="maccs")
+    assert table["x"]["nearest_similarity"] == expected.nearest_similarity
+    assert table.notes[0].startswith("1 of the 2 samples of the reference are no molecules")
+
+
+def test_probabilities_of_what_is_no_molecule_are_left_out():
+    pytest.importorskip("rdkit")
+    rows = np.eye(3)[[0, 1, 0, 2]]
+    table = metrics.table(
+        {"x": pa.array(["CCO", "C(C", "CC", "CCC"])},
+        "morgan",
+        probabilities={"x": rows},
+        metrics=["mode_diversity", "number_of_modes"],
+    )
+    assert table["x"]["number_of_modes"] == 2
+    assert table["x"]["mode_diversity"] == metrics.mode_diversity(rows[[0, 2, 3]])
+
+
+def test_records_that_were_left_out_on_reading_are_missed(tmp_path):
+    pytest.importorskip("rdkit")
+    file = tmp_path / "some.smi"
+    file.write_text("CCO\nC(C\nCC\n")
+    with pytest.raises(InputError, match="collection 'x': 1 records were left out on reading"):
+        metrics.table({"x": vm.read(file, skip_broken=True)}, "morgan")
+    assert metrics.table({"x": vm.read(file)}, "morgan")["x"]["validity"] == pytest.approx(2 / 3)
+
+
+def test_case_counts_for_bleu_against_a_reference():
+    pytest.importorskip("sacrebleu")
+    shouted = [text.upper() if i else text for i, text in enumerate(CAPTIONS)]
+    table = metrics.table({"x": shouted}, "ngram", reference=CAPTIONS, metrics=["corpus_bleu"])
+    assert table["x"]["corpus_bleu"] == metrics.corpus_bleu(shouted, CAPTIONS) < 1
+    words = NGram(tokenizer="words")
+    table = metrics.table({"x": shouted}, words, reference=CAPTIONS, metrics=["corpus_bleu"])
+    assert table["x"]["corpus_bleu"] == 1  # the tokens of that kernel, without case
+
+
+def test_groups_of_which_some_are_small_and_metrics_of_all_texts():
+    groups = [*GROUPS, ["a single one"], []]
+    flat = [text for group in groups for text in group]
+    kernel = Embed(lengths, kernel=RBF("median"))
+    table = metrics.table(
+        {"x": groups, "y": GROUPS},
+        kernel,
+        groups=True,
+        reference="y",
+        metrics=["intdiv", "self_bleu", "pairwise_bleu", "frechet_distance"],
+    )
+    found, whole = table["x"], [text for group in GROUPS for text in group]
+    fitted = RBF("median").fit(lengths(flat + whole))  # on texts, not on lists of them
+    each = [metrics.intdiv(lengths(group), fitted) for group in groups if group]
+    assert found["intdiv"] == pytest.approx(np.mean(each), rel=1e-12)
+    scores = [vm.score(lengths(group), fitted) for group in groups if group]
+    assert found["vendi_score"] == pytest.approx(np.mean(scores), rel=1e-12)
+    assert found["self_bleu"] == metrics.self_bleu(groups, groups=True)
+    assert found["pairwise_bleu"] == metrics.pairwise_bleu(groups, groups=True)
+    distance = metrics.frechet_distance(lengths(flat), lengths(whole))
+    assert found["frechet_distance"] == pytest.approx(distance, rel=1e-9)
+    assert table.notes[1:] == (
+        "IntDiv, Self-BLEU, VS: means over groups, and ± is their standard error.",
+        "Pairwise BLEU, FD: of all groups together.",
+        "Groups that are too small for a figure are left out of its mean.",
+    )
+
+
+def test_tokens_have_no_compression_ratio():
+    tokens = [["a", "b"], ["a", "c"]]
+    table = metrics.table({"x": tokens}, "ngram", groups=False)
+    assert columns_of(table) == ["n", "ngram_diversity", "self_bleu", "intdiv", "vendi_score"]
+
+
+def test_weights_of_a_reference_are_refused():
+    weighted = Collection(CAPTIONS, weights=[1, 2, 3, 4])
+    with pytest.raises(InputError, match="reference: the collection has weights, and corpus_bleu"):
+        metrics.table({"x": CAPTIONS}, "ngram", reference=weighted, metrics=["corpus_bleu"])
+
+
 # ------------------------------------------------------------------------------------------------------------ options
 
 
@@ -200,6 +307,18 @@ def test_several_kernels_and_orders():
     fitted = RBF("median").fit(np.concatenate([REAL, MODEL]))  # once, on all collections
     assert table["b"]["vendi_score_q2_rbf"] == vm.score(MODEL, fitted, q=2)
     assert table["a"]["intdiv_rbf"] == metrics.intdiv(REAL, fitted)
+
+
+def test_labels_go_by_position_whatever_the_index_of_a_column_is():
+    texts = pd.Series(["a b", "a b", "c d", "e f"], index=[3, 2, 1, 0])
+    table = metrics.table(texts, "ngram", by=["x", "x", "y", "y"], metrics=[])
+    assert (table["x"]["vendi_score"], table["y"]["vendi_score"]) == (1.0, 2.0)
+
+
+def test_a_tensor_is_a_reference_even_beside_names_that_are_numbers():
+    torch = pytest.importorskip("torch")
+    table = metrics.table({0: MODEL}, reference=torch.from_numpy(REAL), metrics=["frechet_distance"])
+    assert table[0]["frechet_distance"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
 
 
 def test_by_labels_in_order_of_first_appearance():
@@ -243,6 +362,54 @@ def test_functions_of_ones_own():
     assert table["x"]["Mean length"] == np.mean([len(t) for t in CAPTIONS])
 
 
+def test_what_stands_behind_plus_minus_is_what_the_function_says():
+    own = {"mine": lambda rows: metrics.kernel_distance(rows, REAL), "inception_score": None}
+    table = metrics.table({"x": MODEL[:50]}, metrics=own, probabilities={"x": ROWS})
+    assert table.notes == (
+        "± is, for mine: the interval of the sampling error; for IS: the standard deviation over splits.",
+    )
+
+
+def test_titles_of_ones_own_and_the_place_of_the_score():
+    own = {"FID": "frechet_distance", "Diversity": "vendi_score", "intdiv": None}
+    table = metrics.table({"x": MODEL}, reference=REAL, metrics=own)
+    assert [column.title for column in table.columns] == ["n", "FID", "Diversity", "IntDiv"]
+    assert columns_of(table) == ["n", "FID", "vendi_score", "intdiv"]
+    assert table["x"]["FID"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
+    moved = metrics.table({"x": MODEL}, metrics=["vendi_score", "intdiv"])
+    assert columns_of(moved) == ["n", "vendi_score", "intdiv"]
+
+
+def test_errors_are_columns_of_a_frame():
+    frame = metrics.table({"x": ROWS}, "probability-product").to_frame()
+    assert frame["inception_score_error"][0] == metrics.inception_score(ROWS).std
+    grouped = metrics.table({"x": GROUPS}, "ngram", groups=True)
+    assert grouped.to_dict()["rows"][0]["vendi_score_error"] > 0
+
+
+def test_logits_beside_vectors():
+    logits = np.log(ROWS + 1e-300)
+    table = metrics.table({"x": REAL[:50]}, probabilities={"x": logits}, logits=True)
+    assert table["x"]["mode_diversity"] == pytest.approx(metrics.mode_diversity(ROWS), rel=1e-9)
+
+
+def test_one_text_a_group_has_no_self_bleu():
+    """Greedy decoding gives one caption an image; what needs another text stays empty, and the rest is there."""
+    single = [[group[0]] for group in GROUPS]
+    table = metrics.table({"human": GROUPS, "greedy": single}, "ngram", groups=True, metrics=["self_bleu"])
+    assert table["greedy"]["self_bleu"] is None
+    assert table["greedy"]["vendi_score"] == pytest.approx(1)
+
+
+def test_what_the_figures_leave_open_is_noted():
+    few = metrics.table({"x": MODEL[:6]}, reference=REAL[:5], metrics=["frechet_distance"])
+    assert any("as few as 5 items in 6 columns" in note for note in few.notes)
+    enough = metrics.table({"x": MODEL}, reference=REAL, metrics=["frechet_distance"])
+    assert not any("as few as" in note for note in enough.notes)
+    unused = metrics.table({"x": CAPTIONS}, "ngram", reference=CAPTIONS[:2])
+    assert any("Nothing here compares with the reference" in note for note in unused.notes)
+
+
 def test_options_reach_the_metric():
     table = metrics.table(
         {"x": MODEL}, reference=REAL, metrics=["precision_recall"], options={"precision_recall": {"k": 9}}
@@ -251,13 +418,18 @@ def test_options_reach_the_metric():
 
 
 def test_bounds_of_an_approximate_score_are_shown():
-    rows = RNG.normal(size=(400, 3))
-    table = metrics.table({"x": rows}, RBF(0.3), tol=0.05, metrics=[])
-    cell = table.cells[0][-1]
-    exact = vm.score(rows, RBF(0.3), method="exact")
-    assert cell.low <= exact <= cell.high
-    frame = table.to_frame()
-    assert {"vendi_score_low", "vendi_score_high"} <= set(frame.columns)
+    """± takes in both bounds, which need not lie around the figure."""
+
+    def rough(rows):
+        return vm.score(rows, RBF(1.0), method="lowrank", tol=0.1)
+
+    table = metrics.table({"x": REAL[:, :3]}, RBF(1.0), metrics={"rough": rough})
+    cell, found = table.cells[0][1], rough(REAL[:, :3])
+    assert (cell.value, cell.low, cell.high) == (found, *found.bounds)
+    assert cell.low < cell.high
+    assert cell.spread == max(cell.high - cell.value, cell.value - cell.low) > found.half_width
+    assert table.notes == ("± is, for rough: the bounds of the computation.",)
+    assert {"rough_low", "rough_high", "vendi_score_low", "vendi_score_high"} <= set(table.to_frame().columns)
 
 
 # ------------------------------------------------------------------------------------------------------------ formats
@@ -267,6 +439,26 @@ NASTY = "a|b_c & 50% <script>\n\x1b[31m$x$ \\input{y}"
 
 def two_rows():
     return metrics.table({NASTY: MODEL, "real": REAL}, reference="real")
+
+
+def test_latex_takes_no_name_for_an_argument():
+    """Behind a row, and behind a rule, LaTeX looks for a star and for a length in brackets."""
+    table = metrics.table({"[1] a": REAL, "*b--c": MODEL - 9}, "rbf", metrics={"f": lambda x: np.mean(x)})
+    lines = table.to_latex(best=True).split(r"\midrule")[1].splitlines()
+    assert lines[1].startswith("{[}1{]} a & 80 & ")
+    assert lines[2].startswith("{*}b-{}-c & 60 & $-$8.")
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b", r"a\|b", "*a* _b_", "[x](y)", "`c`", "<i>", "&amp;", "\\", "~~s~~", "![a](b)"]
+)
+def test_markdown_shows_names_as_they_are(name):
+    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    page = reader.render(metrics.table({name: REAL, "b": REAL}, metrics=[]).to_markdown())
+    cell = re.search(r"<tbody>\s*<tr>\s*<td[^>]*>(.*?)</td>", page, re.DOTALL)
+    assert cell is not None
+    assert html.unescape(cell[1]) == name
+    assert "<" not in cell[1]
 
 
 def test_markdown_has_one_line_a_row_and_no_markup_of_users():
@@ -283,12 +475,16 @@ def test_markdown_has_one_line_a_row_and_no_markup_of_users():
 
 def test_latex_escapes_names_and_marks_the_best():
     text = two_rows().to_latex(best=True, caption="50% of it", label="tab:it")
-    assert r"a|b\_c \& 50\% <script>" in text
+    assert r"a\textbar{}b\_c \& 50\% \textless{}script\textgreater{}" in text
     assert r"\$x\$ \textbackslash{}input\{y\}" in text
     assert r"\caption{50\% of it}" in text
     assert r"\label{tab:it}" in text
     assert r"FD $\downarrow$" in text
-    assert text.count(r"\textbf{") == 1 + 1  # IntDiv and VS have two figures each, and one is the best
+    assert r"\textbf{" not in text  # one row is the reference, and one alone is not the best
+    three = metrics.table({"a": MODEL, "b": MODEL * 1.1, "real": REAL}, reference="real", metrics=["intdiv"])
+    lines = three.to_latex(best=True).splitlines()
+    assert sum(line.count(r"\textbf{") for line in lines if line.startswith("real")) == 0
+    assert sum(line.count(r"\textbf{") for line in lines) >= 2
     body = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {9}
     assert all(line.endswith(r"\\") for line in body)
@@ -316,6 +512,9 @@ def test_plain_values_are_ready_for_json():
     assert plain["rows"][1]["frechet_distance"] is None
     assert plain["rows"][0]["collection"] == NASTY
     assert any("60 to 80 samples" in note for note in plain["notes"])
+    dates = metrics.table({pd.Timestamp("2020"): REAL, ("a", 1): REAL}, metrics=[])
+    rows = json.loads(json.dumps(dates.to_dict()))["rows"]
+    assert [row["collection"] for row in rows] == ["2020-01-01 00:00:00", ["a", 1]]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +527,8 @@ def test_plain_values_are_ready_for_json():
         ([float("nan"), 1.0], 3, ["–", "1.00"]),
         ([float("-inf"), 1.0], 3, ["−∞", "1.00"]),
         ([None, 12.0], 3, ["", "12.0"]),
-        ([1e-9, 1.0], 3, ["0.000000", "1.000000"]),
+        ([1e-9, 1.0], 3, ["0.00", "1.00"]),
+        ([-1e-16, 0.25], 3, ["0.000", "0.250"]),
     ],
 )
 def test_digits_of_a_column(values, digits, shown):
@@ -354,10 +554,14 @@ def test_an_error_shows_with_two_digits():
     [
         (lambda: metrics.table({}), EmptyError, "no collections"),
         (lambda: metrics.table(REAL), InputError, "expected a collection for each name"),
-        (lambda: metrics.table({"a": []}), EmptyError, "group 'a': there are no samples"),
+        (lambda: metrics.table({"a": []}), EmptyError, "collection 'a': there are no samples"),
         (lambda: metrics.table({"a": REAL}, metrics=["fid"]), UnknownNameError, "no metric 'fid'"),
         (lambda: metrics.table({"a": REAL}, metrics="intdiv"), InputError, "expected a list of names"),
-        (lambda: metrics.table({"a": REAL}, metrics={"f": 3}), InputError, "expected a function of samples"),
+        (lambda: metrics.table({"a": REAL}, metrics=["circles"]), InputError, "circles needs the option threshold"),
+        (lambda: metrics.table({"a": REAL}, metrics={"x": "precision_recall"}, reference=REAL), InputError, "columns"),
+        (lambda: metrics.table({"a": CAPTIONS}, reference=CAPTIONS), InputError, "kernel='ngram'"),
+        (lambda: metrics.table({"a": REAL}, logits=1), InputError, "logits=1"),
+        (lambda: metrics.table({"a": REAL}, metrics={"f": 3}), InputError, "a function of samples, or None"),
         (lambda: metrics.table({"a": REAL}, metrics={"f": lambda x: "no"}), InputError, "gave 'no'; expected a number"),
         (lambda: metrics.table({"a": REAL}, reference="b"), UnknownNameError, r"collection \(as reference\) 'b'"),
         (lambda: metrics.table({"a": REAL}, options={"precision_recall": {"k": 3}}), UnknownNameError, "in options"),
@@ -368,10 +572,32 @@ def test_an_error_shows_with_two_digits():
         (lambda: metrics.table({"a": CAPTIONS}, "ngram", groups=True), InputError, "list of lists of texts"),
         (lambda: metrics.table({"a": GROUPS}, "ngram"), InputError, "groups=True"),
         (lambda: metrics.table({"a": REAL}, groups="yes"), InputError, "groups='yes'"),
-        (lambda: metrics.table(REAL, by=["x"]), InputError, "1 labels and there are 80 samples"),
-        (lambda: metrics.table(REAL, by=[["x"]] * 80), InputError, "do not overlap"),
+        (lambda: metrics.table(REAL, by=["x"]), InputError, "1 labels and there are 80 items"),
+        (lambda: metrics.table(REAL, by=["x", None] * 40), InputError, "item 1 has no label"),
+        (lambda: metrics.table(REAL, by=[{}] * 80), InputError, "hashable label"),
+        (lambda: metrics.table({"a b", "c d"}, "ngram", by=["x", "y"]), InputError, "set"),
+        (lambda: metrics.table({"x": {"a"}}, "ngram", probabilities={"x": [[1.0]]}), InputError, "set"),
+        (lambda: metrics.table(REAL, by=3), InputError, "by=3; expected one label"),
+        (lambda: metrics.table({"a": np.eye(3)}), InputError, "collection 'a': .*looks like a similarity matrix"),
+        (lambda: metrics.table({"a": REAL}, reference=REAL * np.nan), InputError, "collection 'a': reference: item 0"),
+        (lambda: metrics.table({"a": REAL}, reference=[]), EmptyError, "^reference: there are no samples"),
+        (lambda: metrics.table({"a": REAL}, probabilities={"a": ROWS}), InputError, "'a'.* there are 80 samples"),
+        (lambda: metrics.table({"a": CAPTIONS}, "ngram", features=lambda x: REAL, reference=CAPTIONS), InputError,
+         "80 rows for 4 samples"),
+        (lambda: metrics.table({"a": REAL}, {1: "cosine", "1": "rbf"}), InputError, "have one name"),
+        (lambda: metrics.table({"a": REAL}, metrics=[["intdiv"]]), InputError, "names that are texts"),
+        (lambda: metrics.table({"a": REAL}, metrics={3: len}), InputError, "names that are texts"),
+        (lambda: metrics.table({"a": REAL}, metrics={"n": len}), InputError, "two columns would have the name 'n'"),
+        (lambda: metrics.table({"a": REAL}, metrics={"collection": len}), InputError, "the name 'collection'"),
+        (lambda: metrics.table({"a": REAL}, metrics={"f": lambda x: "3"}), InputError, "gave '3'; expected a number"),
+        (lambda: metrics.table({"a": REAL}, options={"intdiv": {"r": 3}}), UnknownNameError, "option of intdiv"),
+        (lambda: metrics.table({"a": REAL}, options=[]), InputError, "expected a mapping"),
+        (lambda: metrics.table({"a": REAL}, groups=np.ones(2)), InputError, "groups=<ndarray"),
+        (lambda: metrics.table({"a": REAL}, progress="x"), InputError, "progress='x'"),
+        (lambda: metrics.table({"a": Collection(GROUPS), "b": CAPTIONS}, "ngram"), InputError, "expected one kind"),
+        (lambda: metrics.table({"a": Collection(GROUPS, weights=[1, 2, 3])}, "ngram"), InputError, "one weight a list"),
         (lambda: metrics.table({"a": REAL}, metrics=["inception_score"]), InputError, "needs the probabilities"),
-        (lambda: metrics.table({"a": REAL * np.nan}), InputError, "group 'a'"),
+        (lambda: metrics.table({"a": REAL * np.nan}), InputError, "collection 'a'"),
         (lambda: metrics.table({"a": REAL}, reference=REAL[:, :3]), InputError, "columns"),
         (lambda: metrics.table({"a": ["C(C"]}, "morgan"), EmptyError, "none of the samples is a molecule"),
         (lambda: metrics.table({"a": REAL}, metrics=["frechet_distance"]), InputError, "compares with a reference"),

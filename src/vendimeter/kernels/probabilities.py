@@ -18,7 +18,7 @@ from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import Features, Similarity
 from vendimeter.spectrum import UNIT
 
-__all__ = ["ProbabilityProduct"]
+__all__ = ["ProbabilityProduct", "channels_of"]
 
 KERNEL = "the probability-product kernel"
 INSTEAD = "For logits use ProbabilityProduct(logits=True)."
@@ -78,43 +78,57 @@ class ProbabilityProduct(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Features, the square roots of the probabilities; of many joint classes blocks, where those are smaller."""
-        return multiply(self._channels(samples))
+        return multiply(channels_of(samples, logits=self.logits))
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """The square roots of the probabilities, of all joint classes."""
-        features = multiply_features(self._channels(samples))
+        features = multiply_features(channels_of(samples, logits=self.logits))
         features.kernel = self
         return features
 
-    def _channels(self, samples: Any) -> Sequence[Features]:
-        """The features of each classifier."""
-        stack = _stacked(samples)
-        if stack is None:
-            return [self._features(as_rows(samples, kernel=KERNEL, dense=self.logits))]
-        if 0 in stack.shape[1:]:
-            raise InputError(
-                f"samples has shape {shape_of(stack.shape)}; {KERNEL} expected at least one channel and one class."
-            )
-        channels = int(stack.shape[1])
-        return [
-            self._features(stack[:, c, :], f" in channel {c}" if channels > 1 else "")
-            for c in range(channels)
-        ]
 
-    def _features(self, rows: Any, where: str = "") -> Features:
-        width = int(rows.shape[1])
-        if self.logits:
-            # An exponential is off by the rounding of its argument, at most 1/e of a unit of the largest class.
-            return Features(rows, _Softmax(where), rounding=(width + 12) * UNIT)
-        dtype = numpy_dtype(rows)
-        single = dtype.kind == "f" and dtype.itemsize < 8
-        tolerance = 4 * float(np.finfo(dtype).eps) if single else 0.0
-        return Features(rows, _Roots(max(tolerance, 1e-6), where), rounding=(width / 2 + 4) * UNIT)
+def channels_of(
+    samples: Any, *, logits: bool, reader: str = KERNEL, instead: str = INSTEAD
+) -> Sequence[Features]:
+    """The square roots of the class probabilities of each classifier.
+
+    Parameters
+    ----------
+    samples : Any
+        Rows of probabilities, of shape (items, classes) or (items, channels, classes).
+    logits : bool
+        Whether the numbers are logits.
+    reader, instead : str
+        What asks for them, and what to do with logits that were taken for probabilities; for messages.
+    """
+    stack = _stacked(samples, reader)
+    if stack is None:
+        return [_features(as_rows(samples, kernel=reader, dense=logits), logits, instead)]
+    if 0 in stack.shape[1:]:
+        raise InputError(
+            f"samples has shape {shape_of(stack.shape)}; {reader} expected at least one channel and one class."
+        )
+    channels = int(stack.shape[1])
+    return [
+        _features(stack[:, c, :], logits, instead, f" in channel {c}" if channels > 1 else "")
+        for c in range(channels)
+    ]
 
 
-def _stacked(samples: Any) -> Any:
+def _features(rows: Any, logits: bool, instead: str, where: str = "") -> Features:
+    width = int(rows.shape[1])
+    if logits:
+        # An exponential is off by the rounding of its argument, at most 1/e of a unit of the largest class.
+        return Features(rows, _Softmax(where), rounding=(width + 12) * UNIT)
+    dtype = numpy_dtype(rows)
+    single = dtype.kind == "f" and dtype.itemsize < 8
+    tolerance = 4 * float(np.finfo(dtype).eps) if single else 0.0
+    return Features(rows, _Roots(max(tolerance, 1e-6), where, instead), rounding=(width / 2 + 4) * UNIT)
+
+
+def _stacked(samples: Any, reader: str) -> Any:
     """Samples of shape (items, channels, classes) as an array, where that is what they are; else None."""
-    items = samples if isinstance(samples, str) else as_list(samples, kernel=KERNEL)
+    items = samples if isinstance(samples, str) else as_list(samples, kernel=reader)
     items = _lists(items)
     if isinstance(items, list | tuple):
         items = unwrapped(items)
@@ -127,7 +141,7 @@ def _stacked(samples: Any) -> Any:
         return None
     if items.ndim > 3:
         raise InputError(
-            f"samples has shape {shape_of(items.shape)}; {KERNEL} expected (items, classes), or (items, channels, "
+            f"samples has shape {shape_of(items.shape)}; {reader} expected (items, classes), or (items, channels, "
             "classes) for several classifiers. Reshape it to one of these, with the classes last."
         )
     return items
@@ -145,6 +159,7 @@ class _Roots:
 
     tolerance: float
     where: str
+    instead: str
 
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         values = rows.data if is_sparse(rows) else rows
@@ -160,15 +175,16 @@ class _Roots:
             value = float(values[bad][0])
             raise InputError(
                 f"item {positions[row]} holds the probability {value:.6g}{self.where}; expected numbers from 0 to 1. "
-                + (INSTEAD if math.isfinite(value) else "Remove or fill it.")
+                + (self.instead if math.isfinite(value) else "Remove or fill it.")
             )
-        sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
+        with np.errstate(over="ignore"):  # a sum that overflows is not 1, and said so
+            sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
         off = xp.abs(sums - 1)
         if float(xp.max(off)) > self.tolerance:
             worst = int(xp.argmax(off))
             raise InputError(
                 f"the probabilities of item {positions[worst]}{self.where} sum to {digits(sums[worst])}; expected 1 "
-                f"in each row. Pass the probabilities of all classes, divided by their sum. {INSTEAD}"
+                f"in each row. Pass the probabilities of all classes, divided by their sum. {self.instead}"
             )
         if is_sparse(rows):
             rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))

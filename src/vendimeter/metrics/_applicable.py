@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from vendimeter.kernels import (
-    BLEU,
-    Kernel,
-    NGram,
-)
+from vendimeter._arrays import length
+from vendimeter._messages import brief, in_group, unknown
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.metrics import (
     chemistry,
     classes,
@@ -31,12 +30,23 @@ from vendimeter.metrics import (
     text_pairs,
 )
 from vendimeter.metrics._given import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
-from vendimeter.metrics._rendering import DOWN, NEITHER, UP, Cell, Column
+from vendimeter.metrics._inputs import about
+from vendimeter.metrics._rendering import (
+    COMPUTED,
+    DOWN,
+    NEITHER,
+    OVER_GROUPS,
+    OVER_SPLITS,
+    SAMPLED,
+    UP,
+    Cell,
+    Column,
+)
 from vendimeter.metrics._results import Figures
-from vendimeter.results import Score
+from vendimeter.metrics._texts import mean_over_groups
+from vendimeter.results import Score, order_name
 
-__all__ = ["METRICS", "Entry", "cell_of"]
-
+__all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of"]
 
 # --------------------------------------------------------------------------------------------------- the metrics
 
@@ -57,6 +67,10 @@ class Entry:
         Whether it needs a reference.
     kernel : bool
         Whether there is one such column a kernel.
+    applies : callable
+        Whether a collection has enough for it.
+    name : str
+        The name of the metric.
     """
 
     columns: tuple[Column, ...]
@@ -64,19 +78,31 @@ class Entry:
     kinds: tuple[str, ...] = ()
     reference: bool = False
     kernel: bool = False
+    applies: Callable[[Given], bool] = lambda given: True
+    name: str = ""
+
+    def titled(self, title: str) -> Entry:
+        """The metric under a title of the user's own."""
+        column, *others = self.columns
+        if others:
+            raise InputError(
+                f"metrics has the title {brief(title)} for {self.name}, which has the columns "
+                f"{', '.join(column.title for column in self.columns)}; expected its own name: {{{self.name!r}: None}}."
+            )
+        return replace(self, columns=(replace(column, name=title, title=title),))
 
 
 def _of_kernel(metric: Callable[..., Any], *, weighted: bool = True) -> Callable[..., Sequence[Any]]:
     """A metric of samples and a kernel, for one kernel."""
 
     def compute(given: Given, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
+        samples, kernel = given.under(kernel)
         if given.groups:
-            return (mean_cell([float(metric(group, kernel, **options)) for group in given.samples]),)
+            return (_mean_cell(samples, lambda group: metric(group, kernel, **options)),)
         if not weighted:
             given.unweighted(metric.__name__)
         elif given.weights is not None:
             options = {"weights": given.weights, **options}
-        samples, kernel = given.under(kernel)
         return (metric(samples, kernel, **options),)
 
     return compute
@@ -90,9 +116,10 @@ def _of_features(
     def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
         reference = given.against(metric.__name__)
         given.unweighted(metric.__name__)
-        reference.unweighted(metric.__name__)
-        pair = (given.moments, reference.moments) if moments else (given.vectors, reference.vectors)
-        found = metric(*pair, **options)
+        own = given.moments if moments else given.vectors
+        with about("reference"):
+            others = reference.moments if moments else reference.vectors
+        found = metric(own, others, **options)
         return [getattr(found, name) for name in names] if names else (found,)
 
     return compute
@@ -112,26 +139,29 @@ def _of_texts(metric: Callable[..., Any], *, reference: bool = False) -> Callabl
     def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
         given.unweighted(metric.__name__)
         others = (given.against(metric.__name__).samples,) if reference else ()
-        usual = {"groups": given.groups} | _tokens_of(given.kernel, reference)
+        usual = {"groups": given.groups} | _tokens_of(given.first(NGram, BLEU), reference)
         usual = {name: value for name, value in usual.items() if name in known and value is not None}
         return (metric(given.samples, *others, **{**usual, **options}),)
 
     return compute
 
 
-def _tokens_of(kernel: Kernel, reference: bool) -> dict[str, Any]:
+def _tokens_of(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
     """The tokens and n-grams of a kernel, so that the metrics beside it count the same ones.
 
-    BLEU against references has a tokenizer of its own, the standard one.
+    BLEU against references keeps its own tokens, the standard ones, unless the kernel was given a tokenizer.
     """
-    if isinstance(kernel, NGram):
-        lengths = {"low": kernel.low, "high": kernel.high}
-    elif isinstance(kernel, BLEU):
-        lengths = {"n": kernel.n}
-    else:
+    if kernel is None:
         return {}
-    own = {} if reference and kernel.tokenizer is None else {"tokenizer": kernel.tokenizer}
-    return {**lengths, **own, "lowercase": kernel.lowercase}
+    lengths = {"low": kernel.low, "high": kernel.high} if isinstance(kernel, NGram) else {"n": kernel.n}
+    if reference and kernel.tokenizer is None:
+        return lengths
+    return {**lengths, "tokenizer": kernel.tokenizer, "lowercase": kernel.lowercase}
+
+
+def _several(given: Given) -> bool:
+    """Whether a text has another one beside it."""
+    return any(len(group) > 1 for group in given.samples) if given.groups else given.n > 1
 
 
 def _effective_rank(given: Given, options: dict[str, Any]) -> Sequence[Any]:
@@ -141,10 +171,15 @@ def _effective_rank(given: Given, options: dict[str, Any]) -> Sequence[Any]:
 
 def _of_molecules(given: Given, options: dict[str, Any]) -> Sequence[Any]:
     given.unweighted("molecules")
-    kernel = {"kernel": given.kernel} if isinstance(given.kernel, OF_MOLECULES) else {}
-    reference = None if given.reference is None else given.reference.raw
+    own = given.first(*OF_MOLECULES)
+    kernel = {} if own is None else {"kernel": own}
+    reference = None if given.reference is None else given.against("molecules").raw
     found = chemistry.molecules(given.raw, reference, **{**kernel, **options})
-    return [getattr(found, column.name) for column in METRICS["molecules"].columns]
+    compared = ("novelty", "nearest_similarity")
+    return [
+        None if reference is None and column.name in compared else getattr(found, column.name)
+        for column in METRICS["molecules"].columns
+    ]
 
 
 METRICS: dict[str, Entry] = {
@@ -197,7 +232,9 @@ METRICS: dict[str, Entry] = {
     "ngram_diversity": Entry(
         (Column("ngram_diversity", "N-gram diversity", UP),), _of_texts(lexical.ngram_diversity), (TEXTS,)
     ),
-    "self_bleu": Entry((Column("self_bleu", "Self-BLEU", DOWN),), _of_texts(overlap.self_bleu), (TEXTS,)),
+    "self_bleu": Entry(
+        (Column("self_bleu", "Self-BLEU", DOWN),), _of_texts(overlap.self_bleu), (TEXTS,), applies=_several
+    ),
     "pairwise_bleu": Entry(
         (Column("pairwise_bleu", "Pairwise BLEU", DOWN),), _of_texts(overlap.pairwise_bleu)
     ),
@@ -241,12 +278,91 @@ METRICS: dict[str, Entry] = {
         kernel=True,
     ),
 }
+METRICS = {name: replace(entry, name=name) for name, entry in METRICS.items()}
+SCORE = object()  # stands among them for the Vendi Score itself
 
 
-def mean_cell(values: Sequence[float]) -> Cell:
-    """The mean of the figures of several groups, with its standard error."""
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
-    return Cell(float(np.mean(values)), spread=error)
+def columns_of(
+    chosen: Mapping[str, Any], kernels: Mapping[str, Kernel], orders: Sequence[float]
+) -> list[Column]:
+    """All columns; no two of them have one name."""
+    columns = [Column("n", "n", whole=True)]
+    for title, metric in chosen.items():
+        if metric is not SCORE:
+            columns += _titled(metric, title, kernels)
+            continue
+        for name in kernels:
+            columns += _score_columns(name, orders, alone=len(kernels) == 1)
+        if title != "vendi_score" and len(kernels) == len(orders) == 1:
+            columns[-1] = replace(columns[-1], title=title)
+    names = ["collection", *(column.name for column in columns)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two columns would have the name {brief(twice)}; expected different ones. Give your metric, or your "
+            "kernel, another name."
+        )
+    return columns
+
+
+def _titled(metric: Any, title: str, kernels: Mapping[str, Kernel]) -> list[Column]:
+    """The columns of a metric; one a kernel where it depends on that."""
+    if not isinstance(metric, Entry):
+        return [Column(title, title)]
+    if not metric.kernel or len(kernels) == 1:
+        return list(metric.columns)
+    return [
+        replace(column, name=f"{column.name}_{name}", title=f"{column.title} ({name})")
+        for name in kernels
+        for column in metric.columns
+    ]
+
+
+def _score_columns(title: str, orders: Sequence[float], *, alone: bool) -> list[Column]:
+    columns = []
+    for q in orders:
+        order = "" if q == 1 else f"_q{order_name(q)}"
+        shown = "VS" if q == 1 else f"VS q={order_name(q)}"
+        columns.append(
+            Column(
+                f"vendi_score{order}" + ("" if alone else f"_{title}"),
+                shown if alone else f"{shown} ({title})",
+                UP,
+            )
+        )
+    return columns
+
+
+def check_options(name: str, title: str, options: Mapping[Any, Any]) -> None:
+    """Refuse options that a metric does not have, and to do without those that it needs."""
+    from vendimeter import metrics
+
+    known = inspect.signature(getattr(metrics, name)).parameters.values()
+    own = [one.name for one in known if one.kind is one.KEYWORD_ONLY]
+    if name == "d_lex_sim":
+        own.append("kernel")
+    odd = next((option for option in options if option not in own), None)
+    if odd is not None:
+        raise unknown(f"option of {name} in a table", odd, own)
+    needed = (one.name for one in known if one.kind is one.KEYWORD_ONLY and one.default is one.empty)
+    missing = next((option for option in needed if option not in options), None)
+    if missing is not None:
+        raise InputError(
+            f"{name} needs the option {missing}; expected options={{{title!r}: {{{missing!r}: …}}}}."
+        )
+
+
+def _mean_cell(groups: Sequence[Any], metric: Callable[[Any], Any]) -> Cell:
+    """The mean of the figures of the groups that have items, with its standard error."""
+    values = []
+    for g, group in enumerate(groups):
+        if length(group):
+            with in_group(g):
+                values.append(float(metric(group)))
+    if not values:
+        raise EmptyError("every group is empty; expected at least one item.")
+    mean, error, _ = mean_over_groups(np.array(values))
+    return Cell(mean, spread=error, behind=OVER_GROUPS)
 
 
 def cell_of(found: Any) -> Cell:
@@ -255,14 +371,16 @@ def cell_of(found: Any) -> Cell:
         return found or Cell()
     if isinstance(found, packing.Circles):
         middle, width = (found.low + found.high) / 2, (found.high - found.low) / 2
-        return Cell(middle if width else found.low, found.low, found.high, width or None)
+        return Cell(middle if width else found.low, found.low, found.high, width or None, COMPUTED)
     if not isinstance(found, Score | Figures):
         return Cell(int(found) if isinstance(found, int | np.integer) else float(found))
+    value = int(found) if isinstance(found, int) else float(found)  # type: ignore[arg-type]
+    if hasattr(found, "standard_error"):
+        return Cell(value, spread=found.standard_error, behind=OVER_GROUPS)  # type: ignore[union-attr]
     low, high = getattr(found, "bounds", (getattr(found, "low", None), getattr(found, "high", None)))
-    if getattr(found, "level", None) == "none" and not hasattr(found, "std"):  # nothing is claimed of it
-        low = high = None
-    value = float(found)  # type: ignore[arg-type]
-    spread = getattr(found, "standard_error", getattr(found, "std", None))
-    if low is not None and high is not None and math.isfinite(high - low):
-        spread = (high - low) / 2
-    return Cell(int(found) if isinstance(found, int) else value, low, high, spread)
+    if low is None or high is None or math.isnan(high - low) or getattr(found, "level", None) == "none":
+        return Cell(value, spread=getattr(found, "std", None), behind=OVER_SPLITS)
+    # Bounds need not lie around the figure: ± takes in both.
+    spread = max(high - value, value - low)
+    sampled = isinstance(found, discrepancy.KernelDistance)
+    return Cell(value, low, high, spread, SAMPLED if sampled else COMPUTED)

@@ -19,14 +19,13 @@ __all__ = ["METRIC", "PairSums"]
 
 METRIC = "the kernel distance"
 SIDE, DEVICE_SIDE = 1024, 8192  # of a block of the kernel on the host and on a device, at most
-PROBED = 64  # items of each set whose mean similarity is taken away from all
 
 
 class PairSums:
     """Sums of a kernel over all pairs within two sets and between them, by rows: all that the estimate needs.
 
-    A constant is taken away from all similarities, the mean of a few: it changes neither the estimate nor its error,
-    and squares of what is left cancel less.
+    From the similarities within each set, and from those between the sets, the mean of their first block is taken away:
+    the error does not depend on such a constant, and squares of what is left cancel less.
     """
 
     def __init__(self, source: Any, left: Index, right: Index, step: Callable[[float], None] | None = None):
@@ -34,57 +33,58 @@ class PairSums:
         parts = _parts(left, source), _parts(right, source)
         self.sizes = tuple(sum(map(_size, part)) for part in parts)
         self.done, self.pairs = 0, sum(self.sizes) ** 2 / 2
-        few = [_cut(part[0], 0, PROBED) for part in parts]
-        self.shift = float(np.mean(to_host(source.block(*few))))
         self.within = [self._within(part) for part in parts]
-        self.across, self.back, self.squares = self._across(*parts)
+        self.across, self.back, self.squares, self.shift = self._across(*parts)
 
-    def _block(self, rows: Index, cols: Index) -> Any:
-        block = self.source.block(rows, cols) - self.shift
+    def _block(self, rows: Index, cols: Index, shift: float | None) -> tuple[Any, float]:
+        """A block less a shift, which is its mean for the first of many."""
+        block = self.source.block(rows, cols)
         self.done += _size(rows) * _size(cols)
         if self.step is not None:
             self.step(self.done / self.pairs)
-        return block
+        if shift is None:
+            shift = float(namespace(block).mean(block))
+        return block - shift, shift
 
     def _within(self, parts: list[Index]) -> _Within:
         """Of each item with all others of its set; blocks below the diagonal are mirrored."""
         ends = np.cumsum([0, *map(_size, parts)])
         places = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
-        totals, own, squares = np.zeros(ends[-1]), np.empty(ends[-1]), 0.0
+        totals, own, squares, shift = np.zeros(ends[-1]), np.empty(ends[-1]), 0.0, None
         for i, rows in enumerate(parts):
-            block = self._block(rows, rows)
-            self._check_symmetry(block)
+            block, shift = self._block(rows, rows, shift)
+            self._check_symmetry(block, shift)
             own[places[i]] = diagonal(block)
             totals[places[i]] += _total(block, 1)
             squares += _squared(block)
             for j in range(i + 1, len(parts)):
-                block = self._block(rows, parts[j])
+                block, shift = self._block(rows, parts[j], shift)
                 totals[places[i]] += _total(block, 1)
                 totals[places[j]] += _total(block, 0)
                 squares += 2 * _squared(block)
-        return _Within(totals, own, squares)
+        return _Within(totals, own, squares, shift or 0.0)
 
-    def _across(self, left: list[Index], right: list[Index]) -> tuple[np.ndarray, np.ndarray, float]:
-        """Of each sample with the whole reference, and the other way round."""
-        rows, squares = [], 0.0
+    def _across(self, left: list[Index], right: list[Index]) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Of each sample with the whole reference, and the other way round; the squares, and the shift."""
+        rows, squares, shift = [], 0.0, None
         back = [np.zeros(_size(cols)) for cols in right]
         for part in left:
             total = np.zeros(_size(part))
             for j, cols in enumerate(right):
-                block = self._block(part, cols)
+                block, shift = self._block(part, cols, shift)
                 total += _total(block, 1)
                 back[j] += _total(block, 0)
                 squares += _squared(block)
             rows.append(total)
-        return np.concatenate(rows), np.concatenate(back), squares
+        return np.concatenate(rows), np.concatenate(back), squares, shift or 0.0
 
-    def _check_symmetry(self, block: Any) -> None:
+    def _check_symmetry(self, block: Any, shift: float) -> None:
         """What a user's function gives is checked where both orders of a pair are asked for."""
         if self.source.trusted:
             return
         host = to_host(block)
         apart = float(np.abs(host - host.T).max())
-        if apart > 1e-6 * max(float(np.abs(host + self.shift).max()), 1.0):
+        if apart > 1e-6 * max(float(np.abs(host + shift).max()), 1.0):
             raise AsymmetryError(
                 f"k(a, b) and k(b, a) differ by {apart:.2g}; {METRIC} expected a symmetric kernel."
             )
@@ -93,7 +93,7 @@ class PairSums:
         """The estimate."""
         (n, m), (left, right) = self.sizes, self.within
         found = left.others.sum() / (n * (n - 1)) + right.others.sum() / (m * (m - 1))
-        found = float(found - 2 * self.across.sum() / (n * m))
+        found = float(found - 2 * self.across.sum() / (n * m) + (left.shift + right.shift - 2 * self.shift))
         if not math.isfinite(found):
             raise InputError(
                 f"{METRIC} came out as {found}: similarities are missing or beyond the range of numbers. Expected "
@@ -116,11 +116,12 @@ class PairSums:
 
 @dataclass(frozen=True)
 class _Within:
-    """Sums over the pairs within a set: by rows with the item itself, the items themselves, and the squares."""
+    """Sums over the pairs within a set, less a shift: by rows with the item itself, the items themselves, squares."""
 
     totals: np.ndarray
     own: np.ndarray
     squares: float
+    shift: float
 
     @property
     def others(self) -> np.ndarray:

@@ -22,6 +22,7 @@ from vendimeter._devices import (
     DEVICE_BYTES,
     concat,
     double,
+    evened,
     is_foreign,
     is_gpu,
     move,
@@ -43,7 +44,7 @@ GPU_MEMORY = 4 << 30
 TILE = 1024  # rows on each side of a product: its 4 MiB stay in the cache while they are compared
 GPU_TILE = 4096
 DIRECT_BYTES = 1 << 20  # of differences that are squared and summed at a time: they stay in the cache
-PLAIN, SMALL = 20, (-100, 400)  # binary exponents of the largest entry that need no scaling
+PLAIN = 20  # binary exponents of the largest entry, up or down, that need no scaling
 
 
 class Space:
@@ -54,7 +55,7 @@ class Space:
     sets : dict
         Rows by the name of the argument: NumPy's, or all of one other library.
     memory : int, optional
-        Bytes that the work may take beside the rows and a few numbers for each of them.
+        Bytes that the work may take beside the rows and a few numbers for each of them and of its neighbours.
     progress : Progress, optional
         What is told how far the work is.
     pairs : float
@@ -106,11 +107,10 @@ class Space:
                 whole = whole and bool(xp.all(block == xp.round(block)))
         exponent = math.frexp(peak)[1]
         # d² of the formula must neither overflow nor vanish, and products must fit into float32.
-        self._scale = 0 if SMALL[0] <= exponent <= SMALL[1] else SMALL[1] - exponent
-        self._unit = 0 if abs(exponent) <= PLAIN else -exponent
+        self._scale = 0 if abs(exponent) <= PLAIN else -exponent
         # The middle one of the entries in each column, so that no outlier moves it and it is whole where they are.
         centre = np.quantile(self._some(sets), 0.5, axis=0, method="lower")
-        self._centre = _times(double(move(centre, self._like)), self._unit)
+        self._centre = _times(double(move(centre, self._like)), self._scale)
         self.sets, start = [], 0
         for rows in sets.values():
             stop = start + rows.shape[0]
@@ -152,7 +152,7 @@ class Space:
     def _precisions(self, whole: bool) -> list[Precision]:
         """What to try, one after the other, with the error that each may make."""
         most, d = max(float(points.norms.max()) for points in self.sets), self.width
-        most = math.ldexp(most, -2 * self._unit) if whole else math.inf
+        most = math.ldexp(most, -2 * self._scale) if whole else math.inf
         single, wide = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2
         # The product: d + 2 roundings an entry, with the casts. The norms: d + 2. The centre, the comparison and the
         # formula itself: fewer than 128, for any d. What is too small for the dtype is lost: the absolute part.
@@ -171,7 +171,7 @@ class Space:
         return blocks(rows.shape[0], self.width, most=self._block_bytes)
 
     def _centred(self, rows: Any, part: slice) -> Any:
-        block = _times(double(select(rows, part)), self._unit)
+        block = _times(double(select(rows, part)), self._scale)
         block -= self._centre
         return block
 
@@ -192,19 +192,12 @@ class Space:
         found = np.empty(len(i))
         self.computed += len(i)
         for part in blocks(len(i), self.width, most=self._direct_bytes):
-            difference = _times(double(select(left.rows, i[part])), self._scale)
-            difference -= _times(double(select(right.rows, j[part])), self._scale)
+            rows, others = (evened(places[part], self._like) for places in (i, j))
+            difference = _times(double(select(left.rows, rows)), self._scale)
+            difference -= _times(double(select(right.rows, others)), self._scale)
             difference *= difference
-            found[part] = to_host(_row_sums(difference))
+            found[part] = to_host(_row_sums(difference))[: length(part)]
         return found
-
-    def in_units(self, squares: np.ndarray) -> np.ndarray:
-        """Squared distances of the formula in the unit of the products."""
-        return np.ldexp(squares, 2 * (self._unit - self._scale))
-
-    def from_units(self, squares: np.ndarray) -> np.ndarray:
-        """Squared distances in the unit of the products, where they are exact, as those of the formula."""
-        return np.ldexp(squares, 2 * (self._scale - self._unit))
 
     def lengths(self, squares: np.ndarray) -> np.ndarray:
         """Distances in the unit of the data; what is beyond float64 is infinite."""

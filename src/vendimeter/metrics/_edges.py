@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import namespace, to_host
+from vendimeter._devices import to_host
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
 from vendimeter._messages import brief
 from vendimeter._options import as_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
+from vendimeter.metrics._pair_sums import check_largest
 from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.base import parts_of, positions_of
 from vendimeter.spectrum import UNIT
@@ -70,7 +71,11 @@ class Entries:
     def block(self, rows: Index, cols: Index) -> Any:
         """Similarities in float64, on the device of the samples."""
         part = self._inner.block(rows, cols)
-        return self._mended(to_host(part), rows, cols) if self._theirs else part
+        if self._theirs:
+            part = self._mended(to_host(part), rows, cols)
+        if not self._inner.trusted:
+            check_largest(part, self._inner)
+        return part
 
     def near(self, rows: Index, cols: Index, cut: float) -> np.ndarray:
         """Which similarities are at least `cut`, on the host."""
@@ -79,6 +84,7 @@ class Entries:
     def edges(self, cut: float, *, values: bool = False, label: str = "graph") -> Iterator[Pairs]:
         """Pairs i < j with a similarity of at least `cut`, some at a time, with their similarities where wanted."""
         if isinstance(self._inner, Matrix) and self._inner.sparse and cut > 0:  # what is not stored is 0
+            check_largest(self._inner.data, self._inner)
             found = self._inner.data.tocoo()
             kept = (found.data >= cut) & (found.row < found.col)
             yield found.row[kept], found.col[kept], found.data[kept] if values else None
@@ -113,7 +119,7 @@ class Entries:
         """Finite, and symmetric as far as it was asked for; averaged and normalised where the kernel says so."""
         similarity = self._inner
         assert isinstance(similarity, Pairwise)
-        if not namespace(part).isfinite(part).all():
+        if not np.isfinite(part).all():
             i, j = (int(k) for k in np.argwhere(~np.isfinite(part))[0])
             a, b = self._names[positions_of(rows, self.n)[i]], self._names[positions_of(cols, self.n)[j]]
             raise not_finite(float(part[i, j]), a, b, "k")

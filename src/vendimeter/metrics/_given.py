@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames
-from vendimeter._arrays import is_sparse, is_table, length, take, to_list
-from vendimeter._membership import join
-from vendimeter._messages import brief, in_group, unknown
+from vendimeter import _frames, _tables
+from vendimeter._arrays import (
+    as_rows,
+    is_frame_column,
+    is_sparse,
+    is_table,
+    is_text,
+    length,
+    refuse_set,
+    take,
+    to_list,
+)
+from vendimeter._membership import join, read
+from vendimeter._messages import brief, unknown
+from vendimeter._score import refuse_matrix
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import (
@@ -31,7 +43,7 @@ from vendimeter.kernels import (
     RDKitFingerprint,
     as_kernel,
 )
-from vendimeter.metrics._inputs import feature_rows
+from vendimeter.metrics._inputs import about, feature_rows
 from vendimeter.metrics.moments import Moments
 
 __all__ = [
@@ -44,7 +56,9 @@ __all__ = [
     "givens_of",
     "kernels_of",
     "kinds_of",
+    "naming",
     "parts_of",
+    "refuse_matrices",
 ]
 
 VECTORS, TEXTS, MOLECULES, CLASSES = "vectors", "texts", "molecules", "classes"
@@ -61,26 +75,26 @@ class Given:
     ----------
     samples : Any
         The items; lists of texts where `groups` says so.
-    kernel : Kernel
-        The first kernel, with every parameter fitted.
+    kernels : tuple of Kernel
+        All of them, with every parameter fitted.
     weights : ndarray, optional
         Probabilities of the items.
     features : Any
         What turns samples into vectors, if they are none.
     probabilities : Any
-        The class probabilities of the samples, if there are any.
+        The class probabilities of the samples, a row each, if there are any.
     logits : bool
         Whether these are logits.
     groups : bool, optional
         Whether each sample is a list of texts, a group of its own; False where such lists are tokens.
     raw : Any
-        The items as they were given, with those among them that are no molecules.
+        What was given: a Collection, or the items with those among them that are no molecules.
     reference : Given, optional
         What the collection is compared with.
     """
 
     samples: Any
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]
     weights: Any = None
     features: Any = None
     probabilities: Any = None
@@ -90,28 +104,54 @@ class Given:
     reference: Given | None = None
     _encoded: dict[int, Any] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def items(self) -> Any:
+        """The items; of groups, those of all of them, one after another."""
+        return [text for group in self.samples for text in group] if self.groups else self.samples
+
     @property
     def n(self) -> int:
-        """How many items there are; of groups, the items of all of them."""
-        return sum(map(len, self.samples)) if self.groups else length(self.samples)
+        """How many items there are."""
+        return length(self.items)
+
+    @property
+    def lists(self) -> bool:
+        """Whether each sample is a list: a group of texts, or the tokens of one."""
+        return isinstance(next(iter(self.samples)), list | tuple | np.ndarray)
+
+    def first(self, *kinds: type[Kernel]) -> Any:
+        """The first kernel of these kinds; None where there is none."""
+        return next((kernel for kernel in self.kernels if isinstance(kernel, kinds)), None)
 
     def under(self, kernel: Kernel) -> tuple[Any, Kernel]:
         """What to compare and the kernel for it: vectors where it has an encoder, which then runs only once."""
-        return (self.encoded(kernel), kernel.kernel) if isinstance(kernel, Embed) else (self.samples, kernel)
+        if not isinstance(kernel, Embed):
+            return self.samples, kernel
+        rows = self.encoded(kernel)
+        if not self.groups:
+            return rows, kernel.kernel
+        ends = np.cumsum([0, *map(len, self.samples)]).tolist()
+        return [take(rows, slice(*ends[g : g + 2])) for g in range(len(self.samples))], kernel.kernel
 
     def encoded(self, kernel: Embed) -> Any:
         """The vectors of an encoder."""
         key = id(kernel.encoder)
         if key not in self._encoded:
-            self._encoded[key] = kernel.encode(self.samples)
+            self._encoded[key] = kernel.encode(self.items)
         return self._encoded[key]
 
     @cached_property
     def vectors(self) -> Any:
-        """The rows that distances are measured between."""
-        if self.features is None and isinstance(self.kernel, Embed):
-            return self.encoded(self.kernel)
-        return feature_rows(self.samples, "a metric of features", features=self.features)
+        """The rows that distances are measured between: of `features`, or of the first kernel of vectors."""
+        kernel = self.first(Embed, *OF_VECTORS)
+        if self.features is None and isinstance(kernel, Embed):
+            return self.encoded(kernel)
+        rows = feature_rows(self.items, "a metric of features", features=self.features)
+        if rows.shape[0] != self.n:
+            raise InputError(
+                f"features= gave {rows.shape[0]} rows for {self.n} samples; expected one a sample."
+            )
+        return rows
 
     @cached_property
     def moments(self) -> Moments:
@@ -125,6 +165,8 @@ class Given:
                 f"{metric} compares with a reference, and there is none; expected reference=, samples or the name of a "
                 "collection in the table."
             )
+        with about("reference"):
+            self.reference.unweighted(metric)
         return self.reference
 
     def unweighted(self, metric: str) -> None:
@@ -162,19 +204,9 @@ def kinds_of(kernels: Sequence[Kernel], given: Given) -> set[str]:
     return kinds
 
 
-def _class_rows(kernels: Sequence[Kernel], samples: Any) -> tuple[Any, bool]:
-    """The samples as class probabilities and whether they are logits, where a kernel says that they are such rows."""
-    found = next((kernel for kernel in kernels if isinstance(kernel, ProbabilityProduct)), None)
-    return (None, False) if found is None else (samples, found.logits)
-
-
-def _valid_only(samples: Any, kernels: Sequence[Kernel]) -> tuple[Any, int]:
-    """The samples that are molecules, where a kernel is one of molecules; and how many are not."""
-    kernel = next((kernel for kernel in kernels if isinstance(kernel, OF_MOLECULES)), None)
-    if kernel is None:
-        return samples, 0
-    keep = kernel.valid(samples)
-    return (samples, 0) if keep.all() else (take(list(samples), np.flatnonzero(keep)), int((~keep).sum()))
+def naming(name: Hashable) -> AbstractContextManager[None]:
+    """Put the name of a collection in front of errors about it."""
+    return about(f"collection {brief(name)}")
 
 
 # ---------------------------------------------------------------------------------------------------- what is given
@@ -186,7 +218,7 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
         labels = samples.labels_by(by)
         if labels is None:
             return [samples.source or "samples"], [samples]
-        places = _places(to_list(labels), len(samples))
+        places = _places(labels, len(samples))
         return list(places), [samples[where] for where in places.values()]
     if by is not None:
         samples = _frames.known(samples)
@@ -195,8 +227,10 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
                 "samples is a table, or a mapping, and by= labels the items of one collection; expected a list or an "
                 "array of them. Read a table with vendimeter.read, or pass a collection for each name."
             )
-        places = _places(to_list(by), length(samples))
-        return list(places), [take(samples, where) for where in places.values()]
+        refuse_set(samples, "labels")
+        _tables.check_alignment(samples, by, "by")
+        places = _places(by, length(samples))
+        return list(places), [_at(samples, where) for where in places.values()]
     if not isinstance(samples, Mapping):
         raise InputError(
             f"samples is {brief(samples)}; expected a collection for each name, such as {{'real': X, 'model': Y}}, or "
@@ -207,21 +241,17 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
     return list(samples), list(samples.values())
 
 
-def _places(labels: list[Any], count: int) -> dict[Hashable, np.ndarray]:
+def _places(labels: Any, count: int) -> dict[Hashable, np.ndarray]:
     """The positions of each label, in the order in which they first appear."""
-    if len(labels) != count:
-        raise InputError(f"by has {len(labels)} labels and there are {count} samples; expected one a sample.")
-    found: dict[Hashable, list[int]] = {}
-    for i, label in enumerate(labels):
-        if isinstance(label, list | dict | set):
-            raise InputError(
-                f"the label of item {i} is {brief(label)}; expected one label a sample: collections of a table do not "
-                "overlap. Pass them one by one, {name: samples}."
-            )
-        found.setdefault(label, []).append(i)
-    if not found:
+    found = read(labels, count, None)
+    if not count:
         raise EmptyError("there are no samples; expected at least one.")
-    return {label: np.array(where) for label, where in found.items()}
+    return dict(zip(found.labels, np.split(found.items, found.starts[1:-1]), strict=True))
+
+
+def _at(samples: Any, where: np.ndarray) -> Any:
+    """The items at these positions; those of a column have an index of their own, which is not meant."""
+    return take(to_list(samples) if is_frame_column(samples) else samples, where)
 
 
 def kernels_of(kernel: Any) -> dict[str, Kernel]:
@@ -230,7 +260,20 @@ def kernels_of(kernel: Any) -> dict[str, Kernel]:
         return {"": as_kernel(kernel)}
     if not kernel:
         raise InputError("kernel is an empty mapping; expected at least one kernel.")
-    return {str(name): as_kernel(one) for name, one in kernel.items()}
+    found = {str(name): as_kernel(one) for name, one in kernel.items()}
+    if len(found) < len(kernel):
+        raise InputError(
+            f"two kernels of {brief(list(kernel))} have one name as text; expected different names."
+        )
+    return found
+
+
+def refuse_matrices(kernel: Any, names: list[Hashable], parts: list[Any]) -> None:
+    """Refuse matrices of similarities where the default kernel would take them for vectors."""
+    if isinstance(kernel, str) and kernel == "cosine":
+        for name, part in zip(names, parts, strict=True):
+            with naming(name):
+                refuse_matrix(part.samples if isinstance(part, Collection) else part)
 
 
 def givens_of(
@@ -239,11 +282,15 @@ def givens_of(
     kernels: dict[str, Kernel],
     reference: Any,
     features: Any,
-    probabilities: Any,
+    classes: tuple[Any, bool],
     groups: bool | None,
     rng: int,
 ) -> tuple[list[Given], list[str]]:
-    """The collections as the metrics see them, each with its reference; kernels are fitted in place."""
+    """The collections as the metrics see them, each with its reference; kernels are fitted in place.
+
+    `classes` are rows of class probabilities by the names of the collections, and whether they are logits.
+    """
+    probabilities, logits = classes
     if probabilities is not None and not isinstance(probabilities, Mapping):
         raise InputError(
             f"probabilities={brief(probabilities)}; expected a mapping with an array of shape (samples, classes) for "
@@ -253,60 +300,106 @@ def givens_of(
     if odd is not None:
         raise unknown("collection (in probabilities)", odd, names)
     notes: list[str] = []
-    listed = list(kernels.values())
+    listed = tuple(kernels.values())
     givens = []
     for name, part in zip(names, parts, strict=True):
-        with in_group(name):
-            given, left_out = _given(part, listed, features, groups)
-        rows = None if probabilities is None else probabilities.get(name)
-        givens.append(given if rows is None else replace(given, probabilities=rows, logits=False))
-        if left_out:
-            notes.append(
-                f"{left_out:,} of the {length(given.raw):,} samples of {brief(name)} are no molecules; n and all "
-                "figures but Valid are of the others."
-            )
+        with naming(name):
+            given, left_out = _given(part, listed, features, (probabilities or {}).get(name), groups)
+        givens.append(replace(given, logits=logits) if name in (probabilities or {}) else given)
+        notes += _no_molecules(given, left_out, f"samples of {brief(name)}")
     for title, one in kernels.items():
         if not one.fitted:
-            kernels[title] = one.fit(join([given.samples for given in givens])[0], rng=rng)
-    first = next(iter(kernels.values()))
-    givens = [replace(given, kernel=first) for given in givens]
+            kernels[title] = _fitted(one, givens, rng)
+    listed = tuple(kernels.values())
+    givens = [replace(given, kernels=listed) for given in givens]
+    if len({bool(given.groups) for given in givens}) > 1:
+        raise InputError(
+            "some collections hold lists of texts, and others texts; expected one kind, such as lists of texts with "
+            "groups=True."
+        )
     if reference is None:
         return givens, notes
-    if isinstance(reference, str) or (isinstance(reference, Hashable) and reference in names):
-        if reference not in names:
-            raise unknown("collection (as reference)", reference, names)
-        own = givens[names.index(reference)]
+    try:
+        own = dict(zip(names, givens, strict=True)).get(reference)
+    except TypeError:  # samples, which are no name
+        own = None
+    if own is not None:
         return [given if given is own else replace(given, reference=own) for given in givens], notes
-    with in_group("reference"):
-        other = replace(_given(reference, listed, features, groups)[0], kernel=first)
+    if isinstance(reference, str):
+        raise unknown("collection (as reference)", reference, names)
+    with about("reference"):
+        other, left_out = _given(reference, listed, features, None, groups)
+    notes += _no_molecules(other, left_out, "samples of the reference")
     return [replace(given, reference=other) for given in givens], notes
 
 
-def _given(part: Any, kernels: list[Kernel], features: Any, groups: bool | None) -> tuple[Given, int]:
+def _no_molecules(given: Given, left_out: int, what: str) -> list[str]:
+    """A note on what was left out."""
+    if not left_out:
+        return []
+    seen = f"{left_out:,} of the {length(given.raw):,} {what} are no molecules"
+    return [f"{seen}; n and all figures but Valid are of the others."]
+
+
+def _fitted(kernel: Kernel, givens: Sequence[Given], rng: int) -> Kernel:
+    """The kernel with the parameters that all collections together give it; encoders do not run again."""
+    if isinstance(kernel, Embed):
+        vectors = join([given.encoded(kernel) for given in givens])[0]
+        return replace(kernel, kernel=kernel.kernel.fit(vectors, rng=rng))
+    return kernel.fit(join([given.items for given in givens])[0], rng=rng)
+
+
+def _given(
+    part: Any, kernels: tuple[Kernel, ...], features: Any, rows: Any, groups: bool | None
+) -> tuple[Given, int]:
     """One collection, and how many of its samples are no molecules though a kernel of molecules compares them."""
-    weights = None
+    weights, raw = None, part
     if isinstance(part, Collection):
         part.refuse_default(kernels[0].name if len(kernels) == 1 else None)
         weights = part.probabilities()
         groups = part.is_group if groups is None else groups
         part = part.samples
     else:
-        part = _frames.known(part)
-    if groups and not _lists_of_texts(part):
-        raise InputError(
-            f"groups=True, and the samples are {brief(part)}; expected a list of lists of texts."
-        )
+        raw = part = _frames.known(part)
+    if groups:
+        part = _lists_of_texts(part)
+        if weights is not None:
+            raise InputError(
+                "each sample is a list of texts, and there is one weight a list; expected texts of equal weight. Leave "
+                "the weights away."
+            )
     if length(part) == 0:
         raise EmptyError("there are no samples; expected at least one.")
-    valid, left_out = (part, 0) if groups else _valid_only(part, kernels)
-    if length(valid) == 0:
+    vectors = next((kernel for kernel in kernels if isinstance(kernel, OF_VECTORS)), None)
+    if vectors is not None and is_text(part):
+        as_rows(part, kernel=f"the {vectors.name} kernel")  # says which kernels there are for strings
+    given = Given(part, kernels, weights, features, rows, False, groups, raw)
+    own = given.first(ProbabilityProduct)
+    if rows is not None:
+        refuse_set(part, "probabilities")
+    if rows is not None and (is_table(rows) or length(rows) != given.n):
+        raise InputError(
+            f"probabilities={brief(rows)}, and there are {given.n} samples; expected an array with one row a sample."
+        )
+    if rows is None and own is not None:
+        given = replace(given, probabilities=part, logits=own.logits)
+    kernel = None if groups else given.first(*OF_MOLECULES)
+    if kernel is None or (keep := kernel.valid(part)).all():
+        return given, 0
+    if not keep.any():
         raise EmptyError("none of the samples is a molecule; expected at least one.")
-    if left_out and weights is not None:
+    if weights is not None:
         raise InputError("some samples are no molecules, and there are weights; drop these samples first.")
-    rows, logits = _class_rows(kernels, part)
-    return Given(valid, kernels[0], weights, features, rows, logits, groups, part), left_out
+    where = np.flatnonzero(keep)
+    rows = None if given.probabilities is None else _at(given.probabilities, where)
+    return replace(given, samples=_at(part, where), probabilities=rows), len(keep) - len(where)
 
 
-def _lists_of_texts(samples: Any) -> bool:
-    """Whether the samples are groups of texts."""
-    return isinstance(samples, list | tuple) and Collection(list(samples)).is_nested
+def _lists_of_texts(samples: Any) -> list[list[str]]:
+    """Groups of texts as lists."""
+    items = to_list(samples) if is_frame_column(samples) else samples
+    if isinstance(items, list | tuple):
+        lists: list[Any] = [list(item) if isinstance(item, tuple) else item for item in items]
+        if Collection(lists).is_nested:
+            return lists
+    raise InputError(f"groups=True, and the samples are {brief(samples)}; expected a list of lists of texts.")

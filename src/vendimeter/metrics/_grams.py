@@ -8,10 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._messages import brief
+from vendimeter._options import whole_number
 from vendimeter._tokenizers import Tokenizer, check, tokens_of
+from vendimeter.errors import InputError
 from vendimeter.metrics._texts import Grouped, check_flag
 
-__all__ = ["Runs", "grams_of", "numbered", "runs_of"]
+__all__ = ["LONGEST", "Runs", "check_length", "grams_of", "numbered", "runs_of"]
+
+LONGEST = 1000  # n-grams: there is one figure a length, and longer ones say nothing
+
+
+def check_length(n: Any, name: str) -> int:
+    """The length of the longest n-grams."""
+    if whole_number(n, name) > LONGEST:
+        raise InputError(f"{name}={brief(n)}; expected a whole number from 1 to {LONGEST:,}.")
+    return int(n)
 
 
 def numbered(texts: Grouped, tokenizer: Tokenizer, lowercase: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -59,20 +59,36 @@ def largest_independent(graph: Any, *, effort: float, rng: np.random.Generator) 
     rng : Generator
         For the search.
     """
-    found = [_solved(graph, part, effort, rng, reduce=True) for part in _components(graph)]
+    if _edges(graph) <= REDUCED_EDGES * effort:
+        return _after_reduction(graph, effort, rng)
+    found = []
+    for part in _components(graph):
+        inner = graph[part][:, part]
+        small = _edges(inner) <= REDUCED_EDGES * effort
+        found.append(_placed((_after_reduction if small else _bounded)(inner, effort, rng), part))
     return _together(found)
 
 
+def _edges(graph: Any) -> int:
+    return graph.nnz // 2
+
+
+def _placed(found: Found, places: np.ndarray) -> Found:
+    """What was found of a part of a graph, in the numbers of the whole."""
+    return Found(places[found.vertices], found.high, found.method)
+
+
 def _together(found: list[Found]) -> Found:
-    vertices = np.concatenate([np.empty(0, dtype=np.intp), *(part.vertices for part in found)])
-    return Found(vertices, sum(part.high for part in found), max((part.method for part in found), default=0))
+    vertices = np.concatenate([part.vertices for part in found])
+    return Found(vertices, sum(part.high for part in found), max(part.method for part in found))
 
 
 def _components(graph: Any) -> list[np.ndarray]:
     """The vertices of each connected component; those without edges come together, as the first."""
     from scipy.sparse.csgraph import connected_components
 
-    count, label = connected_components(graph, directed=False)
+    # In a symmetric graph the strong components are the components; others are found from a transposed copy.
+    count, label = connected_components(graph, connection="strong")
     order = np.argsort(label, kind="stable")
     sizes = np.bincount(label, minlength=count)
     parts = np.split(order, np.cumsum(sizes)[:-1])
@@ -80,33 +96,26 @@ def _components(graph: Any) -> list[np.ndarray]:
     return ([np.concatenate(alone)] if alone else []) + [part for part in parts if len(part) > 1]
 
 
-def _solved(
-    graph: Any, vertices: np.ndarray, effort: float, rng: np.random.Generator, *, reduce: bool
-) -> Found:
-    """The same for some vertices that have no edge to others."""
-    part = graph[vertices][:, vertices]
-    edges = part.nnz // 2
-    if edges == 0:
-        return Found(vertices, len(vertices), 0)
-    if reduce and edges <= REDUCED_EDGES * effort:
-        taken, left = _reduced(part)
-        if len(left) < len(vertices):
-            inner = part[left][:, left]
-            rest = (
-                [_solved(inner, each, effort, rng, reduce=False) for each in _components(inner)]
-                if len(left)
-                else []
-            )
-            whole = _together(
-                [Found(taken, len(taken), 0), *(Found(left[r.vertices], r.high, r.method) for r in rest)]
-            )
-            return Found(vertices[whole.vertices], whole.high, whole.method)
-    high, method = len(clique_cover(part)), METHODS.index("matching bounds")
-    steps = round(min(STEPS, STEPS_EACH * len(vertices)) * effort)
-    best = _search(part, high, steps, rng)
+def _after_reduction(graph: Any, effort: float, rng: np.random.Generator) -> Found:
+    """What reductions leave of a graph falls into components again."""
+    taken, left = _reduced(graph)
+    found = [Found(taken, len(taken), METHODS.index("reductions"))]
+    rest = graph[left][:, left]
+    for part in _components(rest) if len(left) else ():
+        found.append(_placed(_bounded(rest[part][:, part], effort, rng), left[part]))
+    return _together(found)
+
+
+def _bounded(graph: Any, effort: float, rng: np.random.Generator) -> Found:
+    """A set and a bound for a connected graph, by search and by cliques; or for vertices without edges."""
+    n = graph.shape[0]
+    if _edges(graph) == 0:
+        return Found(np.arange(n), n, METHODS.index("reductions"))
+    high, method = len(clique_cover(graph)), METHODS.index("matching bounds")
+    best = _search(graph, high, round(min(STEPS, STEPS_EACH * n) * effort), rng)
     if high > len(best):
-        best, high, method = _programmes(part, best, high, effort)
-    return Found(vertices[best], high, method)
+        best, high, method = _programmes(graph, best, high, effort)
+    return Found(best, high, method)
 
 
 # ------------------------------------------------------------------------------------------------------- reductions
@@ -250,7 +259,7 @@ def _edge_cliques(graph: Any) -> Any:
 
 def _programmes(graph: Any, best: np.ndarray, high: int, effort: float) -> tuple[np.ndarray, int, int]:
     """A better set and a lower bound from above, by programmes over cliques, where the graph is small enough."""
-    edges = graph.nnz // 2
+    edges = _edges(graph)
     if edges > LINEAR_EDGES * effort or graph.shape[0] > LINEAR_ITEMS:
         return best, high, METHODS.index("search and clique cover")
     cliques = _edge_cliques(graph)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from vendimeter import _frames
-from vendimeter._arrays import as_rows
+from vendimeter._arrays import as_rows, is_table, is_text
 from vendimeter._devices import as_like, double, is_foreign, local, namespace, select, to_host, wide_mode
 from vendimeter._messages import brief, shape_of, unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, MatrixError
 from vendimeter.io.collection import Collection
 
 __all__ = ["about", "collected", "feature_rows", "two_sets", "wide_block"]
@@ -31,7 +32,9 @@ def about(what: str) -> Iterator[None]:
         raise type(error)(f"{what}: {error}") from None
 
 
-def collected(function: Callable[..., Any] | None = None, *, groups: bool = False) -> Any:
+def collected(
+    function: Callable[..., Any] | None = None, *, groups: bool = False, complete: bool = False
+) -> Any:
     """Let a metric take a `Collection` for `samples` and for `reference`, and frames of any library.
 
     Weights of a collection become the option `weights` where the metric has one, and are refused where it has not. The
@@ -43,14 +46,21 @@ def collected(function: Callable[..., Any] | None = None, *, groups: bool = Fals
         A function of (samples, …) or (samples, reference, …).
     groups : bool
         Whether samples may be lists of texts, each a group of its own.
+    complete : bool
+        Whether the metric needs the records that were left out on reading.
     """
     if function is None:
-        return functools.partial(collected, groups=groups)
+        return functools.partial(collected, groups=groups, complete=complete)
     signature = inspect.signature(function)
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    plain = inspect.Signature(bare)
 
     @functools.wraps(function)
     def taking(*args: Any, **options: Any) -> Any:
-        bound = signature.bind(*args, **options)
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}; it is {function.__name__}{plain}") from None
         given = bound.arguments
         sources: dict[str, Collection] = {}
         for name in ("samples", "reference"):
@@ -61,7 +71,16 @@ def collected(function: Callable[..., Any] | None = None, *, groups: bool = Fals
                 given[name] = _frames.known(given[name])
         if "samples" in sources:
             _fit(sources["samples"], given, signature, function.__name__)
-        with wide_mode("float64", given.get("samples"), given.get("reference")), _placed(sources):
+            if complete and sources["samples"].skipped.count:
+                raise InputError(
+                    f"{sources['samples'].skipped.count:,} records were left out on reading, and {function.__name__} "
+                    "counts what is broken; expected all of them. Read the file without skip_broken, or pass "
+                    "collection.samples to count only those that were read."
+                )
+        if "reference" in sources and sources["reference"].weights is not None:
+            raise _weighted("reference", function.__name__)
+        wide = wide_mode("float64", given.get("samples"), given.get("reference"))
+        with wide, _placed(sources), _mended_by_kernels():
             return function(*bound.args, **bound.kwargs)
 
     return taking
@@ -75,12 +94,30 @@ def _fit(source: Collection, given: dict[str, Any], signature: inspect.Signature
     if source.weights is None:
         return
     if "weights" not in known:
-        raise InputError(
-            f"the collection has weights, and {metric} counts every sample once; expected samples of equal weight. "
-            "Pass collection.samples to leave the weights away."
-        )
+        raise _weighted("collection", metric)
     if given.get("weights") is None and given.get("counts") is None:
         given["weights"] = source.probabilities()
+
+
+def _weighted(what: str, metric: str) -> InputError:
+    return InputError(
+        f"the {what} has weights, and {metric} counts every sample once; expected samples of equal weight. Pass "
+        f"{what}.samples to leave the weights away."
+    )
+
+
+@contextmanager
+def _mended_by_kernels() -> Iterator[None]:
+    """Where a score would take normalize=True or symmetrize=True, a metric leaves that to its kernel."""
+    try:
+        yield
+    except MatrixError as error:
+        text = str(error)
+        for option in ("normalize", "symmetrize"):
+            text = text.replace(
+                f"pass {option}=True", f"take kernel=vendimeter.kernels.Precomputed({option}=True)"
+            )
+        raise type(error)(text) from None
 
 
 @contextmanager
@@ -111,10 +148,43 @@ def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
     features : Encoder, str or callable, optional
         What turns samples into vectors: an encoder of `vendimeter.encoders`, or its name, or a function of all samples.
     """
+    count = None
     if features is not None:
+        count = len(samples) if isinstance(samples, list | tuple | np.ndarray) else None
         samples = _encoder(features)(samples)
+    else:
+        _refuse_others(samples, metric)
     rows = local(as_rows(samples, kernel=metric, dense=True))
+    if count is not None and count != rows.shape[0]:
+        raise InputError(
+            f"features gave {rows.shape[0]} rows for {count} samples; {metric} expected one row for each."
+        )
     return rows if is_foreign(rows) else np.asarray(rows)
+
+
+def _refuse_others(samples: Any, metric: str) -> None:
+    """Refuse what is no array of vectors, with what to do about it."""
+    if samples is None or isinstance(samples, str | bytes | os.PathLike):
+        raise InputError(
+            f"samples is {brief(samples)}; {metric} expected an array with one vector a row. Read a file first: "
+            "vendimeter.read(path)."
+        )
+    if is_table(samples) or isinstance(samples, Mapping):
+        raise InputError(
+            f"samples is a table, or a mapping; {metric} expected an array with one vector a row. Pass the columns "
+            "that are numbers as one, frame.to_numpy(); for a mean and a covariance, vendimeter.metrics.Moments."
+        )
+    if is_text(samples):
+        raise InputError(
+            f"the items are strings, and {metric} compares vectors; expected rows of numbers, or features=, an encoder "
+            "such as vendimeter.encoders.Sentences()."
+        )
+    shape = getattr(samples, "shape", ())
+    if len(shape) in (3, 4):
+        raise InputError(
+            f"samples has shape {shape_of(shape)}; {metric} expected one vector a row. Of pictures pass "
+            "features='inception-fid', or another encoder; for their pixels samples.reshape(len(samples), -1)."
+        )
 
 
 def two_sets(samples: Any, reference: Any, metric: str, *, features: Any = None) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ from vendimeter.solvers.gram import gram
 from vendimeter.solvers.operators import Blocks, SparseRows
 from vendimeter.solvers.plan import EXACT_SIDE, HOST_MEMORY
 
-__all__ = ["power_sum", "present", "row_sums"]
+__all__ = ["check_largest", "noise_of", "power_sum", "present", "row_sums"]
 
 SAFE_POWER = 16  # up to it, powers that underflow are too small to be seen in their root
 LEFT = 1e-6  # where less than this part of a sum is left without its diagonal, it is added up without it
@@ -53,9 +53,12 @@ def row_sums(
         The user's own positions of the items, for messages, where some were left out.
     """
     if isinstance(similarity, Features):
-        mean = _mean_feature(similarity, shares)
+        top, heaviest, others = _split_mean(similarity, shares)
+        mean = others + float(shares[top]) * heaviest
         products = [to_host(similarity.rows(part) @ mean) for part in _strips(similarity)]
-        return np.concatenate(products) + (own - shares)
+        found = np.concatenate(products) + (own - shares)
+        found[top] = float(heaviest @ others) + own[top]
+        return found
     items = _distinct(similarity, shares, names)
     weights = move(items.shares, items.similarity.like)
     sums: dict[int, Any] = {}
@@ -85,14 +88,16 @@ def power_sum(
     """
     similarity, places = present(similarity, shares)
     shares, own = shares[places], own[places]
-    if isinstance(similarity, Features) and power in (1, 2):
-        whole = _feature_sum(similarity, shares, power)
+    if isinstance(similarity, Features) and power == 1:
+        return 1.0, _feature_sum(similarity, shares, own)
+    if isinstance(similarity, Features) and power == 2:
+        whole = _feature_squares(similarity, shares)
         rest = math.nan if whole is None else whole + float(np.sum(shares * (own - shares)))
         # The root of what little is left would show what rounding did to the whole.
-        if whole is not None and (power == 1 or rest > LEFT * whole):
+        if whole is not None and rest > LEFT * whole:
             return 1.0, rest
     items = _distinct(similarity, shares, places)
-    weights, noise = move(items.shares, items.similarity.like), _noise(items.similarity)
+    weights, noise = move(items.shares, items.similarity.like), noise_of(items.similarity)
     on_diagonal = shares * items.joint(own)
     scale = float(items.diagonal.max()) if on_diagonal.any() else 0.0  # the largest similarity so far
     scale = scale if power > SAFE_POWER else 1.0
@@ -124,16 +129,33 @@ def _mean_feature(features: Features, shares: np.ndarray) -> Any:
     return functools.reduce(lambda a, b: a + b, sums)
 
 
+def _split_mean(features: Features, shares: np.ndarray) -> tuple[int, Any, Any]:
+    """The item with the largest weight, its feature, and Σ w φ of the others.
+
+    Apart, because the others would be lost beside an item that has nearly all the weight.
+    """
+    top = int(shares.argmax())
+    row = features.rows(np.array([top]))
+    lighter = shares.copy()
+    lighter[top] = 0.0
+    return top, row.toarray()[0] if is_sparse(row) else row[0, :], _mean_feature(features, lighter)
+
+
 def _turned(rows: Any) -> Any:
     """Rows as columns, dense or sparse."""
     return rows.T if is_sparse(rows) else transposed(rows)
 
 
-def _feature_sum(features: Features, shares: np.ndarray, power: float) -> float | None:
-    """Σ wᵢ wⱼ (φᵢ·φⱼ)^power for the power 1 or 2 without pairs; None where pairs are cheaper."""
-    if power == 1:
-        mean = _mean_feature(features, shares)
-        return float(mean @ mean)
+def _feature_sum(features: Features, shares: np.ndarray, own: np.ndarray) -> float:
+    """Σ_{i≠j} wᵢ wⱼ φᵢ·φⱼ + Σ wᵢ ownᵢ without pairs."""
+    top, heaviest, others = _split_mean(features, shares)
+    change = shares * (own - shares)
+    change[top] = shares[top] * own[top]
+    return float(others @ others) + 2 * float(shares[top]) * float(heaviest @ others) + float(change.sum())
+
+
+def _feature_squares(features: Features, shares: np.ndarray) -> float | None:
+    """Σ wᵢ wⱼ (φᵢ·φⱼ)² without pairs; None where pairs are cheaper."""
     if features.sparse:
         return SparseRows(features.rows(slice(None)), shares).squares
     if features.width > min(features.n, EXACT_SIDE):
@@ -201,7 +223,7 @@ def _tiles(similarity: Similarity) -> Iterator[tuple[slice, slice, Any]]:
     if isinstance(similarity, Matrix) and similarity.sparse:
         whole = slice(0, n)
         block = _sparse_without_diagonal(similarity.data)
-        _check_largest(block, similarity)
+        check_largest(block, similarity)
         yield whole, whole, block
         return
     if similarity.like is None:
@@ -218,7 +240,7 @@ def _tiles(similarity: Similarity) -> Iterator[tuple[slice, slice, Any]]:
             if inspect is not None:
                 inspect(block, rows, cols)
             if not similarity.trusted:
-                _check_largest(block, similarity)
+                check_largest(block, similarity)
             yield rows, cols, _without_diagonal(block) if cols is rows else block
 
 
@@ -244,16 +266,17 @@ def _largest(block: Any) -> float:
     return float(namespace(block).max(namespace(block).abs(block)))
 
 
-def _check_largest(block: Any, similarity: Similarity) -> None:
+def check_largest(block: Any, similarity: Similarity) -> None:
+    """No two items may be more similar than an item is to itself."""
     top = _largest(block)
-    if top > 1 + max(_noise(similarity), 1e-9):
+    if top > 1 + max(noise_of(similarity), 1e-9):
         raise MatrixError(
             f"two items have a similarity of {digits(top)} in size; expected no more than 1, which an item has with "
             "itself. Mend the kernel, or use one of vendimeter.kernels."
         )
 
 
-def _noise(similarity: Similarity) -> float:
+def noise_of(similarity: Similarity) -> float:
     """How far below 0 rounding may have put a similarity of 0."""
     own = 0.0 if similarity.trusted else entry_tolerance(similarity.precision)
     return max(similarity.entry_error, own)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from vendimeter._devices import DEVICE_BYTES, double, is_foreign, local, namespa
 from vendimeter._frames import known
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.kernels.probabilities import INSTEAD, KERNEL, ProbabilityProduct
+from vendimeter.kernels.algebra import multiply_features
+from vendimeter.kernels.probabilities import channels_of
 from vendimeter.similarity import Features, Index
 
 __all__ = ["Rows", "check_flag", "labels_of", "predicted"]
@@ -25,9 +25,7 @@ class Rows:
     """Class probabilities, block by block in float64; of several classifiers, those of the joint classes."""
 
     def __init__(self, samples: Any, metric: str, logits: Any):
-        self._metric = metric
-        with _worded(metric):
-            self._roots: Features = _kernel(samples, metric, logits).batch_features(samples)
+        self._roots: Features = multiply_features(_channels(samples, metric, logits))
         self.n, self.width = self._roots.n, self._roots.width
         if self.width > MOST_JOINT:
             raise TooLargeError(
@@ -42,8 +40,7 @@ class Rows:
 
     def read(self, index: Index) -> Any:
         """Some rows; each sums to 1."""
-        with _worded(self._metric):
-            roots = self._roots.rows(index)
+        roots = self._roots.rows(index)
         if self._roots.sparse:
             roots = roots.toarray()
         return roots * roots
@@ -51,14 +48,12 @@ class Rows:
 
 def predicted(samples: Any, metric: str, logits: Any) -> np.ndarray:
     """The class of each sample as a whole number; of several classifiers, that of their answers together."""
-    with _worded(metric):
-        channels = _kernel(samples, metric, logits)._channels(samples)
+    channels = _channels(samples, metric, logits)
     answers = np.empty((channels[0].n, len(channels)), dtype=np.int64)
     for c, channel in enumerate(channels):
         most = BLOCK_BYTES if channel.like is None else DEVICE_BYTES
         for part in blocks(channel.n, channel.width, most=most):
-            with _worded(metric):
-                channel.rows(part)  # for its checks; the numbers as given rank the classes without rounding
+            channel.rows(part)  # for its checks; the numbers as given rank the classes without rounding
             given = (
                 channel.data[part].toarray()
                 if channel.sparse
@@ -68,21 +63,19 @@ def predicted(samples: Any, metric: str, logits: Any) -> np.ndarray:
     return np.unique(answers, axis=0, return_inverse=True)[1].ravel()
 
 
-def _kernel(samples: Any, metric: str, logits: Any) -> ProbabilityProduct:
-    """What reads class probabilities, and checks them."""
+def _channels(samples: Any, metric: str, logits: Any) -> Sequence[Features]:
+    """The square roots of class probabilities, read as the kernel of class probabilities reads them."""
     check_flag(logits)
+    expected = f"{metric} expected class probabilities, one row a sample."
     if isinstance(samples, str | bytes):
-        raise InputError(
-            f"samples is the single text {brief(samples)}; {metric} expected class probabilities, one row a sample."
-        )
+        raise InputError(f"samples is the single text {brief(samples)}; {expected}")
     shape = getattr(samples, "shape", None)
     if shape is None and isinstance(samples, Sequence) and len(samples) and np.isscalar(samples[0]):
         shape = (len(samples),)
-    if shape is not None and len(shape) < 2 and not is_frame_column(samples) and not _nested(samples):
-        raise InputError(
-            f"samples has shape {shape_of(shape)}; {metric} expected class probabilities, one row a sample."
-        )
-    return ProbabilityProduct(logits=bool(logits))
+    plain = not (is_frame_column(samples) or _nested(samples))
+    if plain and isinstance(shape, tuple) and len(shape) < 2:
+        raise InputError(f"samples has shape {shape_of(shape)}; {expected}")
+    return channels_of(samples, logits=bool(logits), reader=metric, instead="For logits pass logits=True.")
 
 
 def _nested(samples: Any) -> bool:
@@ -92,17 +85,6 @@ def _nested(samples: Any) -> bool:
 def check_flag(logits: Any) -> None:
     if not isinstance(logits, bool | np.bool_):
         raise InputError(f"logits={brief(logits)}; expected True or False.")
-
-
-@contextmanager
-def _worded(metric: str) -> Iterator[None]:
-    """Rows are read by the kernel of class probabilities, whose messages speak of itself."""
-    try:
-        with np.errstate(over="ignore"):  # a sum that overflows is not 1, and said so
-            yield
-    except InputError as error:
-        text = str(error).replace(INSTEAD, "For logits pass logits=True.").replace(KERNEL, metric)
-        raise type(error)(text) from None
 
 
 # ------------------------------------------------------------------------------------------------------------- labels

@@ -10,16 +10,37 @@ from dataclasses import dataclass
 
 from vendimeter._messages import printable
 
-__all__ = ["Cell", "Column", "decimals_of", "grid", "html_page", "latex", "markdown", "plain_text"]
+__all__ = [
+    "Cell",
+    "Column",
+    "decimals_of",
+    "grid",
+    "html_page",
+    "latex",
+    "markdown",
+    "notes_on",
+    "plain_text",
+]
 
 UP, DOWN, NEITHER = "up", "down", ""
+DIGITS = 4  # significant ones, of the smallest figure of a column
 MOST = 6  # digits after the point, at most
+
+# What stands behind ±.
+OVER_GROUPS = "the standard error of the mean over groups"
+OVER_SPLITS = "the standard deviation over splits"
+COMPUTED = "the bounds of the computation"
+SAMPLED = "the interval of the sampling error"
 
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    **{mark: f"{{{mark}}}" for mark in "[]*"},  # at the beginning of a row they are taken for arguments
 }
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
 
@@ -41,7 +62,8 @@ class Cell:
     value: float | int | None = None
     low: float | None = None
     high: float | None = None
-    spread: float | None = None  # what stands behind ±
+    spread: float | None = None  # what stands behind ± …
+    behind: str = ""  # … and what that is
 
 
 def decimals_of(cells: Sequence[Cell], digits: int) -> int:
@@ -56,14 +78,17 @@ def decimals_of(cells: Sequence[Cell], digits: int) -> int:
     >>> decimals_of([Cell(0.38), Cell(0.1, spread=0.12)], 4)
     2
     """
-    sizes = [abs(cell.value) for cell in cells if cell.value and math.isfinite(cell.value)]
+    known = [abs(cell.value) for cell in cells if cell.value is not None and math.isfinite(cell.value)]
+    sizes = [size for size in known if size >= 0.5 * 10.0**-MOST]  # what is smaller is 0 in any case
     if not sizes:
         return digits - 1
     found = min(MOST, max(0, digits - 1 - math.floor(math.log10(min(sizes)))))
     largest = max((cell.spread for cell in cells if cell.spread and math.isfinite(cell.spread)), default=0.0)
     if largest >= 0.5 * 10.0**-found:
         found = min(found, max(0, 1 - math.floor(math.log10(largest))))
-    return found
+    return (
+        found if max(sizes) < 0.1 else min(found, digits)
+    )  # a share of 0.05 beside one of 0.9 needs no more
 
 
 def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
@@ -78,7 +103,7 @@ def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
         return f"{int(cell.value):,}", ""
     spread = cell.spread if cell.spread is not None and math.isfinite(cell.spread) else 0.0
     shown = f"{spread:.{decimals}f}" if spread >= 0.5 * 10.0**-decimals else ""
-    return f"{cell.value:.{decimals}f}", shown
+    return f"{cell.value:z.{decimals}f}", shown
 
 
 def grid(
@@ -92,18 +117,55 @@ def grid(
     ]
 
 
-def best_of(columns: Sequence[Column], texts: list[list[tuple[str, str]]]) -> list[set[int]]:
-    """For each column the rows with the best figure as it is shown, where there is a better and a worse."""
+def best_of(
+    columns: Sequence[Column], texts: list[list[tuple[str, str]]], apart: int | None
+) -> list[set[int]]:
+    """For each column the rows with the best figure as it is shown, where there is a better and a worse.
+
+    The row that is set `apart`, that of the reference, takes no part.
+    """
     found: list[set[int]] = []
     for j, column in enumerate(columns):
-        values = {i: row[j][0].replace(",", "") for i, row in enumerate(texts)}
-        shown = {i: float(value) for i, value in values.items() if value not in ("", "–", "∞", "−∞")}
+        values = {i: row[j][0].replace(",", "").replace("∞", "inf") for i, row in enumerate(texts)}
+        shown = {
+            i: float(value.replace("−", "-"))
+            for i, value in values.items()
+            if value not in ("", "–") and i != apart
+        }
         if not column.better or len(shown) < 2:
             found.append(set())
             continue
         top = (max if column.better == UP else min)(shown.values())
         found.append({i for i, value in shown.items() if value == top})
     return found
+
+
+def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: Sequence[int]) -> list[str]:
+    """What a reader of the figures should know; `groups` are the sizes of the groups of texts, where there are any."""
+    notes = []
+    sizes = [int(row[0].value or 0) for row in rows]
+    if min(sizes) < max(sizes):
+        notes.append(
+            f"The collections have {min(sizes):,} to {max(sizes):,} samples, and scores and distances depend on that; "
+            "compare samples of one size."
+        )
+    if groups:
+        titles: dict[bool, list[str]] = {True: [], False: []}
+        for j, column in enumerate(columns[1:], 1):
+            titles[any(row[j].behind == OVER_GROUPS for row in rows)].append(column.title)
+        notes.append(f"{', '.join(titles[True])}: means over groups, and ± is their standard error.")
+        if titles[False]:
+            notes.append(f"{', '.join(titles[False])}: of all groups together.")
+        if min(groups) < 2:
+            notes.append("Groups that are too small for a figure are left out of its mean.")
+    shown = {
+        column.title: row[j].behind
+        for row, texts in zip(rows, grid(columns, rows, DIGITS), strict=True)
+        for j, column in enumerate(columns)
+        if texts[j][1] and not (groups and row[j].behind == OVER_GROUPS)
+    }
+    listed = [f"{title}: {behind}" for title, behind in shown.items()]
+    return notes + ([f"± is, for {'; for '.join(listed)}."] if listed else [])
 
 
 # --------------------------------------------------------------------------------------------------------- formats
@@ -117,7 +179,7 @@ def markdown_escaped(text: object) -> str:
     >>> print(markdown_escaped("a|b *c* <i>"))
     a\|b \*c\* \<i\>
     """
-    return _MARKDOWN.sub(r"\\\1", printable(" ".join(str(text).split())))
+    return _MARKDOWN.sub(r"\\\1", _on_one_line(text))
 
 
 def latex_escaped(text: object) -> str:
@@ -128,14 +190,20 @@ def latex_escaped(text: object) -> str:
     >>> print(latex_escaped("50% of_x & \\input"))
     50\% of\_x \& \textbackslash{}input
     """
-    return "".join(_LATEX.get(mark, mark) for mark in printable(" ".join(str(text).split())))
+    shown = "".join(_LATEX.get(mark, mark) for mark in _on_one_line(text))
+    return re.sub("-(?=-)", "-{}", shown)  # two hyphens in a row would be a dash
 
 
 def markdown(
-    names: Sequence[object], columns: Sequence[Column], texts: list[list[tuple[str, str]]], *, best: bool
+    names: Sequence[object],
+    columns: Sequence[Column],
+    texts: list[list[tuple[str, str]]],
+    *,
+    best: bool,
+    apart: int | None = None,
 ) -> str:
     """A table in GitHub's Markdown."""
-    bold = best_of(columns, texts) if best else [set() for _ in columns]
+    bold = best_of(columns, texts, apart) if best else [set() for _ in columns]
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
@@ -167,18 +235,19 @@ def latex(
     texts: list[list[tuple[str, str]]],
     *,
     best: bool,
+    apart: int | None = None,
     caption: str | None,
     label: str | None,
 ) -> str:
     """A table of LaTeX with the rules of the package booktabs; in a float where it has a caption or a label."""
-    bold = best_of(columns, texts) if best else [set() for _ in columns]
+    bold = best_of(columns, texts, apart) if best else [set() for _ in columns]
     special = {"–": "--", "∞": r"$\infty$", "−∞": r"$-\infty$"}
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
         shown = special.get(value, value.replace(",", "{,}"))
         if shown.startswith("-") and shown != "--":
-            shown = f"${shown}$"  # a minus, not a hyphen
+            shown = f"$-${shown[1:]}"  # a minus, not a hyphen, and figures that can be bold
         whole = f"{shown} $\\pm$ {spread}" if spread else shown
         return f"\\textbf{{{whole}}}" if i in bold[j] and whole else whole
 
@@ -235,11 +304,8 @@ def plain_text(
 ) -> str:
     """A table for a terminal, in columns of one width."""
     arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    head = ["", *(column.title + arrows[column.better] for column in columns)]
-    body = [
-        [printable(" ".join(str(name).split()), 40), *map(_joined, row)]
-        for name, row in zip(names, texts, strict=True)
-    ]
+    head = ["", *(_on_one_line(column.title, 40) + arrows[column.better] for column in columns)]
+    body = [[_on_one_line(name, 40), *map(_joined, row)] for name, row in zip(names, texts, strict=True)]
     widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
     lines = [
         "  ".join(
@@ -248,7 +314,12 @@ def plain_text(
         ).rstrip()
         for row in [head, *body]
     ]
-    return "\n".join([*lines, *notes])
+    return "\n".join([*lines, *map(_on_one_line, notes)])
+
+
+def _on_one_line(text: object, most: int | None = None) -> str:
+    """User text without line breaks and control characters."""
+    return printable(" ".join(str(text).split()), most)
 
 
 def _joined(text: tuple[str, str]) -> str:

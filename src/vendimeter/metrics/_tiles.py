@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._devices import identity, move, namespace, to_host, transposed
+from vendimeter._devices import evened, identity, move, namespace, positions, to_host, transposed
 
 if TYPE_CHECKING:
     from vendimeter.metrics._distances import Space
@@ -134,10 +134,12 @@ class Bounds:
 
     def marked(self, mask: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The pairs at the marks: positions in the left and the right set, low and high."""
-        xp, precision, tile = namespace(mask), self.precision, self.tile
-        flat = xp.nonzero(xp.reshape(mask, (-1,)))[0]
-        low = -2.0 * to_host(xp.take(xp.reshape(self.half, (-1,)), flat, axis=0)).astype(np.float64)
-        rows, columns = np.divmod(to_host(flat), length(tile.columns))
+        half, precision, tile = self.half, self.precision, self.tile
+        flat = positions(mask)
+        xp = namespace(half)
+        found = to_host(xp.take(xp.reshape(half, (-1,)), move(evened(flat, half), half), axis=0))
+        low = 0.0 - 2.0 * found[: len(flat)].astype(np.float64)  # a distance of 0 has no sign
+        rows, columns = np.divmod(flat, length(tile.columns))
         rows, columns = rows + tile.rows.start, columns + tile.columns.start
         norms = tile.left.norms[rows] + tile.right.norms[columns]
         high = low + 2 * (precision.relative * norms + precision.absolute)

@@ -90,7 +90,7 @@ class MoleculeFigures(Figures):
     reference_invalid: int = 0
 
 
-@collected
+@collected(complete=True)
 def molecules(
     samples: Any,
     reference: Any = None,
@@ -161,7 +161,7 @@ def molecules(
 
     Examples
     --------
-    >>> from vendimeter.metrics.chemistry import molecules
+    >>> from vendimeter.metrics import molecules
     >>> found = molecules(["CCO", "OCC", "Cc1ccccc1", "C(C"], ["CCO", "CCCC"])
     >>> found.valid, found.validity, found.unique, found.novelty
     (3, 0.75, 2, 0.5)

@@ -81,7 +81,7 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
 
     Examples
     --------
-    >>> from vendimeter.metrics.classes import hill
+    >>> from vendimeter.metrics import hill
     >>> round(hill([2, 1, 1, 0]), 4)
     2.8284
     >>> hill([[2, 1, 1, 0], [5, 5, 5, 5]], q=[0, 2]).round(4)
@@ -93,7 +93,8 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
     numbers = np.empty((rows.shape[0], len(orders)))
     for part in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
         some = rows[part].toarray() if is_sparse(rows) else to_host(select(rows, part))
-        counts = some.astype(np.float64)
+        with np.errstate(over="ignore"):  # what is too large for float64 is not finite, and said so
+            counts = some.astype(np.float64)
         _check_counts(counts, part.start, single)
         counts /= counts.max(axis=1, keepdims=True)  # so that no sum overflows
         numbers[part] = np.stack([_hill(some, counts, order) for order in orders], axis=-1)
@@ -105,9 +106,6 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
 def _hill(given: np.ndarray, counts: np.ndarray, q: float) -> np.ndarray:
     if q == 0:  # as given: the smallest may have vanished beside the largest
         return np.count_nonzero(given, axis=1).astype(np.float64)
-    if 1.5 <= q < 2:  # here the sum is small, and lost beside the 1 of the form that is good near q = 1
-        p = counts / counts.sum(axis=1, keepdims=True)
-        return np.sum(p**q, axis=1) ** (1 / (1 - q))
     return hill_number(counts, q)
 
 
@@ -121,8 +119,6 @@ def _sites(samples: Any) -> tuple[Any, bool]:
         if odd is not None:
             raise InputError(f"samples[{brief(odd)}] is {brief(samples[odd])}; {expected}.")
         samples = list(samples.values())
-    elif is_table(samples) and 0 in getattr(samples, "shape", ()):
-        raise EmptyError(EMPTY)
     elif is_table(samples):
         samples = _tables.matrix(samples)
     elif is_frame_column(samples):
@@ -192,7 +188,7 @@ def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> in
 
     Examples
     --------
-    >>> from vendimeter.metrics.classes import number_of_modes
+    >>> from vendimeter.metrics import number_of_modes
     >>> number_of_modes([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.8, 0.1, 0.1]])
     2
     >>> number_of_modes(["cat", "dog", "cat"], least=2)
@@ -234,7 +230,7 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
 
     Examples
     --------
-    >>> from vendimeter.metrics.classes import mode_diversity
+    >>> from vendimeter.metrics import mode_diversity
     >>> round(mode_diversity([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5]]), 4)
     2.7495
     >>> round(mode_diversity(["cat", "dog", "cat", "cow"]), 4)
@@ -322,7 +318,7 @@ def inception_score(
 
     Examples
     --------
-    >>> from vendimeter.metrics.classes import inception_score
+    >>> from vendimeter.metrics import inception_score
     >>> inception_score([[1, 0], [0, 1], [1, 0], [0, 1]], splits=1)
     InceptionScore(2, std=0, n=4)
     >>> round(inception_score([[0.9, 0.1], [0.1, 0.9]], splits=1), 4)

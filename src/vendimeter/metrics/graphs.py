@@ -111,7 +111,7 @@ def components(
 
     Examples
     --------
-    >>> from vendimeter.metrics.graphs import components
+    >>> from vendimeter.metrics import components
     >>> found = components([[1, 0], [2, 0.1], [0, 1], [0.1, 3]], threshold=0.9)
     >>> found
     Components(2, threshold=0.9, sizes=<2 values>, eigengap=2, clusters=2)
@@ -196,6 +196,7 @@ class _Kept:
         i, j, k = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         self._parts.clear()
         upper = sparse.coo_array((k, (i, j)), shape=(n, n)).tocsr()
+        del i, j, k
         return upper + upper.T.tocsr()
 
 
@@ -205,24 +206,29 @@ class _Kept:
 def _spectrum(weights: Any, labels: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.ndarray:
     """The zeros, one a component, and the smallest eigenvalues above them; each component by itself."""
     order = np.argsort(labels, kind="stable")
-    weights = weights[order][:, order]
+    if len(sizes) > 1:  # one after the other, so that no more than two copies are held
+        weights = weights[order]
+        weights = weights[:, order]
     starts = np.cumsum(sizes) - sizes
     above = [np.empty(0)]
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         if size > 1:
-            part = weights[start : start + size, start : start + size]
+            part = weights[start : start + size, start : start + size] if len(sizes) > 1 else weights
             above.append(_above_zero(part, min(wanted, size - 1), seed))
     return np.concatenate([np.zeros(len(sizes)), np.sort(np.concatenate(above))[:wanted]])
 
 
 def _above_zero(weights: Any, wanted: int, seed: int) -> np.ndarray:
-    """The smallest eigenvalues but for the first, which is 0, of the Laplacian of a connected graph."""
-    from scipy import sparse
+    """The smallest eigenvalues but for the first, which is 0, of the Laplacian of a connected graph.
+
+    `weights` is overwritten with D^(−1/2) W D^(−1/2): a copy may be as large as all that the edges may take.
+    """
     from scipy.linalg import eigh
 
-    size, degrees = weights.shape[0], np.asarray(weights.sum(axis=1)).ravel()
-    scale = sparse.dia_array((1 / np.sqrt(degrees)[None], [0]), shape=(size, size))
-    walk = sparse.csr_array(scale @ weights @ scale)
+    walk, size, degrees = weights, weights.shape[0], np.asarray(weights.sum(axis=1)).ravel()
+    scale = 1 / np.sqrt(degrees)
+    walk.data *= np.repeat(scale, np.diff(walk.indptr))
+    walk.data *= scale[walk.indices]
     if size > DENSE and 4 * wanted < size:
         return np.maximum(1 - _largest(walk, np.sqrt(degrees / degrees.sum()), wanted, seed), 0)
     if size > MOST_DENSE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import math
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from vendimeter._messages import brief, unknown
 from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.metrics._grams import grams_of, numbered
+from vendimeter.metrics._grams import LONGEST, grams_of, numbered
 from vendimeter.metrics._inputs import collected
 from vendimeter.metrics._results import Figure
 from vendimeter.metrics._texts import grouped, mean_over_groups, text_metric
@@ -116,7 +115,7 @@ def ngram_diversity(
 
     Examples
     --------
-    >>> from vendimeter.metrics.lexical import ngram_diversity
+    >>> from vendimeter.metrics import ngram_diversity
     >>> found = ngram_diversity(["a dog runs", "a dog sits"], high=2)
     >>> round(found, 4), {n: round(value, 4) for n, value in found.by_length.items()}
     (0.7083, {1: 0.6667, 2: 0.75})
@@ -148,10 +147,10 @@ def ngram_diversity(
 
 def _lengths(low: Any, high: Any) -> tuple[int, int]:
     first, last = as_number(low), as_number(high)
-    if not (1 <= first <= last < math.inf and first == int(first) and last == int(last)):
+    if not (1 <= first <= last <= LONGEST and first == int(first) and last == int(last)):
         raise InputError(
-            f"low={brief(low)}, high={brief(high)}; expected whole numbers with 1 ≤ low ≤ high: the shortest and the "
-            "longest n-grams."
+            f"low={brief(low)}, high={brief(high)}; expected whole numbers with 1 ≤ low ≤ high ≤ {LONGEST:,}: the "
+            "shortest and the longest n-grams."
         )
     return int(first), int(last)
 
@@ -220,7 +219,7 @@ def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio
 
     Examples
     --------
-    >>> from vendimeter.metrics.lexical import compression_ratio
+    >>> from vendimeter.metrics import compression_ratio
     >>> compression_ratio(["a dog runs on the beach"] * 20) > 4 * compression_ratio(["a dog", "two boats at sea"])
     True
     """

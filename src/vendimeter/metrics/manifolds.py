@@ -136,7 +136,7 @@ def precision_recall(
         What turns samples and reference into vectors: an encoder of `vendimeter.encoders`, its name, or a function.
     memory : int or str, optional
         Working memory beside the vectors, in bytes or as a text such as "1 GiB"; 256 MiB by default (4 GiB on a GPU).
-        A few numbers a vector come on top.
+        A few numbers for each vector and each of its k neighbours come on top.
     progress : bool, optional
         Show a progress bar on stderr: always or never; by default only on a terminal.
 
@@ -149,8 +149,8 @@ def precision_recall(
     -----
     Distances are those of the formula √Σ(x−y)² in float64, differences first, ties included; whether a point lies on
     the rim of a ball does not depend on block sizes, on the array library or on the rounding of a matrix product. A
-    point is not its own neighbour, but an equal one is, at distance 0. (Differences below 10⁻¹²⁰ of the largest entry
-    count as 0.)
+    point is not its own neighbour, but an equal one is, at distance 0. (Differences below 10⁻¹⁵⁰ of the largest entry
+    may count as 0.)
 
     Both grow with k, and both depend on n and m: compare only figures of equal k, n and m. One outlier with a large
     ball can raise either of them; `density_coverage` is less sensitive to that. The package prdc takes open balls, and
@@ -166,7 +166,7 @@ def precision_recall(
 
     Examples
     --------
-    >>> from vendimeter.metrics.manifolds import precision_recall
+    >>> from vendimeter.metrics import precision_recall
     >>> precision_recall([[0.0], [1.0], [9.0]], [[0.0], [2.0], [3.0]], k=1)
     PrecisionRecall(precision=0.666667, recall=1, k=1, n=3, m=3)
     """
@@ -216,7 +216,7 @@ def density_coverage(
         What turns samples and reference into vectors: an encoder of `vendimeter.encoders`, its name, or a function.
     memory : int or str, optional
         Working memory beside the vectors, in bytes or as a text such as "1 GiB"; 256 MiB by default (4 GiB on a GPU).
-        A few numbers a vector come on top.
+        A few numbers for each vector and each of its k neighbours come on top.
     progress : bool, optional
         Show a progress bar on stderr: always or never; by default only on a terminal.
 
@@ -235,12 +235,11 @@ def density_coverage(
 
     References
     ----------
-    Naeem, Oh, Uh, Choi, Yoo (2020), Reliable fidelity and diversity metrics for generative models, ICML, equations 3
-    and 4.
+    Naeem, Oh, Uh, Choi, Yoo (2020), Reliable fidelity and diversity metrics for generative models, ICML.
 
     Examples
     --------
-    >>> from vendimeter.metrics.manifolds import density_coverage
+    >>> from vendimeter.metrics import density_coverage
     >>> density_coverage([[0.0], [1.0], [9.0]], [[0.0], [2.0], [3.0]], k=1)
     DensityCoverage(density=1, coverage=0.666667, k=1, n=3, m=3)
     """
@@ -305,7 +304,8 @@ def memorization(
 
     What is near depends on the features: on pixels a shift of one pixel is far. For a baseline pass held-out data as
     samples. The code published with Alaa et al. goes from each real point to its nearest synthetic one and then takes
-    that position for one in the real set; here, as in the paper, it goes from each sample to its nearest real point.
+    that position for one in the real set, so that many copies of one point have an authenticity near 1; here, as in the
+    paper, it goes from each sample to its nearest real point, and theirs is 0.
 
     References
     ----------
@@ -316,7 +316,7 @@ def memorization(
 
     Examples
     --------
-    >>> from vendimeter.metrics.manifolds import memorization
+    >>> from vendimeter.metrics import memorization
     >>> found = memorization([[0.0], [4.0], [20.0], [0.5]], [[0.0], [5.0], [6.0]])
     >>> found
     Memorization(rate=0.5, copies=0.25, authenticity=0.25, ratio=0.333333, n=4, m=3)
@@ -341,7 +341,9 @@ def memorization(
     first, second = near.squares.T
     indices = near.places[:, 0].copy()
     # The inverse of 1/3 is 3 in floating point too, so that ties of whole numbers are ties.
-    with np.errstate(over="ignore"):
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # that of a tiny one may be infinite, and 0·∞ is no number
         memorised = (first == 0) | (first * (1 / share) < second / (1 / share))
     return Memorization(
         rate=float(np.mean(memorised)),

@@ -1,9 +1,9 @@
-"""The mean and the covariance of feature rows, as sums that merge; and a factor of a covariance, whatever its rank."""
+"""The mean and the covariance of feature rows, as sums that merge."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
-from vendimeter._messages import brief, digits, shape_of
+from vendimeter._messages import brief, shape_of
 from vendimeter._options import as_number, bytes_shown
 from vendimeter.errors import (
-    AsymmetryError,
     EmptyError,
-    IndefiniteError,
     InputError,
     MismatchError,
     TooLargeError,
 )
-from vendimeter.metrics._inputs import collected, feature_rows, wide_block
+from vendimeter.metrics._covariances import EPSILON, as_numbers, checked
+from vendimeter.metrics._inputs import about, collected, feature_rows, wide_block
 
-__all__ = ["Moments", "block_bytes", "centred", "factor", "moments_of", "out_of_range"]
+__all__ = ["MomentSum", "Moments", "block_bytes", "centred", "moments_of", "out_of_range"]
 
 WIDEST = 16_384  # columns, at most: the matrix takes 2 GiB there
-EPSILON = float(np.finfo(np.float64).eps)
-LEAST_NOISE = 512  # units of rounding in a covariance, at least: sums over many rows gather some
+COARSEST = (
+    1e-4  # relative error of a covariance, at most: the root of it, 1 %, is what a distance would be off by
+)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -43,8 +43,8 @@ class Moments:
     n : int, optional
         Of how many rows; it is needed to add up.
     rounding : float, optional
-        Relative error of the entries of the covariance; by default that of its dtype. One that was computed in float32
-        and stored as float64 needs it said, about 1e-6.
+        Relative error of the entries of the covariance, up to 1e-4; by default that of its dtype. One that was computed
+        in float32 and stored as float64 needs it said, about 1e-6.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class Moments:
 
     References
     ----------
-    Chan, Golub, LeVeque: Algorithms for computing the sample variance, The American Statistician 1983, eq. 2.1.
+    Chan, Golub, LeVeque: Algorithms for computing the sample variance, The American Statistician 1983.
 
     Examples
     --------
-    >>> from vendimeter.metrics.moments import Moments
+    >>> from vendimeter.metrics import Moments
     >>> first, second = Moments.of([[0.0, 1.0], [2.0, 3.0]]), Moments.of([[4.0, 2.0]])
     >>> (first + second).mean
     array([2., 2.])
@@ -86,11 +86,16 @@ class Moments:
     rounding: float
 
     def __init__(self, mean: Any, covariance: Any, n: Any = None, *, rounding: Any = None):
-        centre, spread = _numbers(mean, "mean", 1), _numbers(covariance, "covariance", 2)
+        centre, spread = as_numbers(mean, "mean", 1), as_numbers(covariance, "covariance", 2)
+        if spread.dtype == np.float16:
+            raise InputError(
+                "the covariance is of float16, which keeps too few digits for its smaller variances; expected float32 "
+                "or float64. Compute it again from the features."
+            )
         own = float(np.finfo(spread.dtype).eps) if spread.dtype.kind == "f" else EPSILON
         error = own if rounding is None else as_number(rounding)
-        if not 0 <= error <= 0.01:
-            raise InputError(f"rounding={brief(rounding)}; expected a relative error from 0 to 0.01.")
+        if not 0 <= error <= COARSEST:
+            raise InputError(f"rounding={brief(rounding)}; expected a relative error from 0 to {COARSEST:g}.")
         count = None if n is None else as_number(n)
         if count is not None and not (2 <= count < math.inf and count == int(count)):
             raise InputError(
@@ -103,10 +108,15 @@ class Moments:
             )
         _check_width(len(centre))
         error = max(error, EPSILON)
-        scatter = _checked(spread, error)
+        scatter = checked(spread, error)
         if count is not None:
-            scatter *= count - 1
+            with np.errstate(over="ignore"):
+                scatter *= count - 1
+            _check_range(scatter, "the features")
         self._hold(centre.astype(np.float64), scatter, None if count is None else int(count), error)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._hold(**state)
 
     def _hold(self, mean: np.ndarray, scatter: np.ndarray, n: int | None, rounding: float) -> Moments:
         mean.flags.writeable = scatter.flags.writeable = False
@@ -125,7 +135,7 @@ class Moments:
         features : Encoder, str or callable, optional
             What turns samples into vectors, as for `frechet_distance`.
         """
-        total = _Sum()
+        total = MomentSum()
         moments(samples, total, features=features)
         return total.moments()
 
@@ -140,14 +150,14 @@ class Moments:
         features : Encoder, str or callable, optional
             What turns samples into vectors, as for `frechet_distance`.
         """
-        if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
+        shape = getattr(batches, "shape", None)  # a scalar of an array library only seems to be iterable
+        if isinstance(batches, str | bytes) or not isinstance(batches, Iterable) or shape == ():
             raise InputError(f"batches is {brief(batches)}; expected an iterable of batches of samples.")
-        total = _Sum()
-        for batch in batches:
-            try:
-                moments(batch, total, features=features)
-            except EmptyError:  # the last batch of a stream may be
-                continue
+        total = MomentSum()
+        for i, batch in enumerate(batches):
+            if not _is_empty(batch):  # as the last one of a stream may be
+                with about(f"batch {i}"):
+                    moments(batch, total, features=features)
         if total.n == 0:
             raise EmptyError("the batches hold no item; expected at least one.")
         return total.moments()
@@ -174,9 +184,10 @@ class Moments:
                 "moments of an unknown number of items were added up; expected to know how much each counts. Pass it: "
                 "Moments(mean, covariance, n)."
             )
-        total = _Sum()
+        total = MomentSum()
         total.merge(self.n, self.mean, self.scatter.copy())
         total.merge(other.n, other.mean, other.scatter.copy())
+        _check_range(total.scatter, "the features")
         return total.moments(max(self.rounding, other.rounding))
 
     __radd__ = __add__
@@ -188,7 +199,7 @@ class Moments:
 # --------------------------------------------------------------------------------------------------------------- sums
 
 
-class _Sum:
+class MomentSum:
     """Moments that grow, on the host."""
 
     def __init__(self) -> None:
@@ -196,19 +207,17 @@ class _Sum:
         self.mean = self.scatter = np.empty(0)
 
     def add(self, rows: Any, what: str, step: Callable[[float], None] | None = None) -> None:
-        """Add rows, block by block, each around its own mean; if one is refused, nothing is added."""
+        """Add rows, block by block, each around its own mean."""
         n, width = map(int, rows.shape)
         _check_width(width)
-        grown = _Sum()
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in blocks(n, width, most=block_bytes(rows)):
+        for part in blocks(n, width, most=block_bytes(rows)):
+            with np.errstate(over="ignore", invalid="ignore"):
                 block, mean = centred(wide_block(rows, part, what))
-                grown.merge(part.stop - part.start, mean, np.array(to_host(gram_product(block))))
-                if step is not None:
-                    step(part.stop / n)
-            if not np.isfinite(np.trace(grown.scatter)):
-                raise out_of_range(what)
-            self.merge(grown.n, grown.mean, grown.scatter)
+                scatter = np.array(to_host(gram_product(block)))
+            self.merge(part.stop - part.start, mean, scatter)
+            if step is not None:
+                step(part.stop / n)
+        _check_range(self.scatter, what)
 
     def merge(self, n: int, mean: np.ndarray, scatter: np.ndarray) -> None:
         """Add the moments of n rows, whose scatter may be overwritten."""
@@ -220,30 +229,38 @@ class _Sum:
                 f"moments of {len(self.mean)} and of {len(mean)} columns were added up; expected features of one kind, "
                 "with as many columns."
             )
-        apart = mean - self.mean
         total = self.n + n
-        self.mean = self.mean + apart * (n / total)
-        self.scatter += scatter
-        if apart.any():
-            apart *= math.sqrt(self.n / total * n)
-            self.scatter += np.outer(apart, apart, out=scatter)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = mean - self.mean
+            self.mean = self.mean + apart * (n / total)
+            self.scatter += scatter
+            if apart.any():
+                apart *= math.sqrt(self.n / total * n)
+                self.scatter += np.outer(apart, apart, out=scatter)
         self.n = total
 
     def moments(self, rounding: float = EPSILON) -> Moments:
+        """What it has come to; the sum is not to be used after that."""
         return object.__new__(Moments)._hold(self.mean.copy(), self.scatter, self.n, rounding)
 
 
 @collected
-def moments(samples: Any, total: _Sum, *, features: Any = None) -> None:
+def moments(samples: Any, total: MomentSum, *, features: Any = None) -> None:
     """Add samples to a sum."""
     total.add(feature_rows(samples, "moments", features=features), "samples")
 
 
 def moments_of(rows: Any, what: str, step: Callable[[float], None]) -> Moments:
     """The moments of feature rows; `what` they are called in messages, and `step` is told how far it is."""
-    total = _Sum()
+    total = MomentSum()
     total.add(rows, what, step)
     return total.moments()
+
+
+def _is_empty(batch: Any) -> bool:
+    if hasattr(batch, "shape"):
+        return 0 in batch.shape[:1]
+    return isinstance(batch, Sized) and len(batch) == 0
 
 
 def centred(block: Any) -> tuple[Any, np.ndarray]:
@@ -280,6 +297,11 @@ def out_of_range(what: str) -> InputError:
     )
 
 
+def _check_range(scatter: np.ndarray, what: str) -> None:
+    if not np.isfinite(scatter.max()):
+        raise out_of_range(what)
+
+
 def _check_width(width: int) -> None:
     if width > WIDEST:
         raise TooLargeError(
@@ -287,85 +309,3 @@ def _check_width(width: int) -> None:
             f"{bytes_shown(8 * width**2)}; expected at most {WIDEST} columns. Reduce them first, for example by a "
             "random projection."
         )
-
-
-# -------------------------------------------------------------------------------------------------------- covariances
-
-
-def factor(covariance: np.ndarray, rounding: float) -> np.ndarray:
-    """S with SSᵀ the covariance, of as many columns as its rank: by Cholesky with pivots, of the correlations.
-
-    What is left when no pivot is above the noise is noise, and left out: the root of a variance of rounding size would
-    be far larger than rounding, 1e-8 of 1e-16. In correlations every column has its own scale, so that small ones are
-    not taken for noise beside large ones.
-    """
-    from scipy.linalg import get_lapack_funcs
-
-    deviations = np.sqrt(np.diagonal(covariance))
-    inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-    correlation = covariance * inverse
-    correlation *= inverse[:, None]
-    (cholesky,) = get_lapack_funcs(("pstrf",), (correlation,))
-    noise = _noise(len(deviations), rounding)
-    found, order, rank, _ = cholesky(correlation.T, tol=noise, lower=1, overwrite_a=1)
-    roots = np.zeros((len(deviations), rank))
-    roots[order - 1] = np.tril(found)[:, :rank]
-    roots *= deviations[:, None]
-    return roots
-
-
-def _noise(columns: int, rounding: float) -> float:
-    """How far a correlation of 1 may be off, by the rounding of the sums it came of and of its factor."""
-    return rounding * max(columns, LEAST_NOISE)
-
-
-def _numbers(given: Any, name: str, dimensions: int) -> np.ndarray:
-    """An array of someone else's on the host."""
-    try:
-        array = to_host(given) if is_foreign(given) else np.asarray(given)
-    except ValueError:
-        array = np.array(None)
-    if array.dtype.kind not in "buif" or array.ndim != dimensions or array.size == 0:
-        shape = "(columns,)" if dimensions == 1 else "(columns, columns)"
-        raise InputError(f"{name} is {brief(given)}; expected an array of real numbers, of shape {shape}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} holds {array[~np.isfinite(array)][0]}; expected finite numbers.")
-    return array
-
-
-def _checked(given: np.ndarray, rounding: float) -> np.ndarray:
-    """A covariance of someone else's in float64: symmetric, and without negative variances in any direction."""
-    covariance = given.astype(np.float64)
-    variances = np.diagonal(covariance)
-    if variances.min() < 0:
-        at = int(variances.argmin())
-        raise IndefiniteError(
-            f"the covariance has the variance {digits(variances[at])} in column {at}; expected none below 0."
-        )
-    noise = 8 * _noise(len(variances), rounding)
-    gap = _relative(covariance - covariance.T, variances)
-    if not gap.max() <= noise:
-        i, j = (int(place) for place in np.unravel_index(int(gap.argmax()), gap.shape))
-        raise AsymmetryError(
-            f"the covariance has {digits(covariance[i, j])} at ({i}, {j}) and {digits(covariance[j, i])} at "
-            f"({j}, {i}); expected a symmetric matrix."
-        )
-    covariance = (covariance + covariance.T) / 2
-    roots = factor(covariance, rounding)
-    off = float(_relative(covariance - roots @ roots.T, variances).max())
-    if not off <= noise:
-        raise IndefiniteError(
-            f"the covariance is not positive semidefinite: as correlations, {off:.2g} of it belongs to no rows, and "
-            f"rounding leaves {noise:.2g} at most. Expected the covariance of some rows; for one that was computed in "
-            "float32 pass rounding=1e-6."
-        )
-    return covariance
-
-
-def _relative(difference: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """The size of differences of covariances, as of correlations; inf beside a column of no variance."""
-    deviations = np.sqrt(variances)
-    scale = deviations[:, None] * deviations
-    size = np.abs(difference)
-    with np.errstate(over="ignore"):
-        return np.divide(size, scale, out=np.where(size > 0, np.inf, 0.0), where=scale > 0)

@@ -78,7 +78,7 @@ class Nearest:
         """Compute what is waiting by the formula, and keep the k nearest of each point."""
         rows, columns, low, high = self._waiting.pop()
         doubt = low != high
-        squares = np.where(doubt, 0.0, self._space.from_units(low))
+        squares = np.where(doubt, 0.0, low)
         squares[doubt] = self._space.squares(self._points, rows[doubt], self._others, columns[doubt])
         touched = np.unique(rows)
         rows = np.concatenate([rows, np.repeat(touched, self._k)])
@@ -90,7 +90,7 @@ class Nearest:
         self.places[touched] = columns[order].reshape(-1, self._k)
         kth = self.squares[touched, -1]
         # Later pairs have higher positions, so that a tie no longer matters; and nothing is nearer than 0.
-        limits = np.nextafter(self._space.in_units(kth), -np.inf, where=np.isfinite(kth), out=kth.copy())
+        limits = np.nextafter(kth, -np.inf, where=np.isfinite(kth), out=kth.copy())
         limits[kth == 0] = -np.inf
         self._limits[touched] = np.minimum(self._limits[touched], limits)
         self._waiting = [tuple(np.empty(0, found.dtype) for found in (rows, columns, low, high))]
@@ -145,7 +145,7 @@ class Balls:
         self, space: Space, centres: Points, points: Points, squares: np.ndarray, *, axis: int, counted: bool
     ):
         self._space, self._centres, self._points, self._axis = space, centres, points, axis
-        self._squares, self._limits, self._counted = squares, space.in_units(squares), counted
+        self._squares, self._counted = squares, counted
         self.inside = np.zeros(len(points), bool)
         self.holding = np.zeros(len(centres), bool)
         self.pairs = 0
@@ -154,7 +154,7 @@ class Balls:
     def look(self, bounds: Bounds) -> tuple[Any, Any, int]:
         """Where a point is surely in a ball, where it is in doubt and matters, and how many of these there are."""
         axis, precision = self._axis, bounds.precision
-        thresholds = -self._limits[bounds.tile.side(axis)[1]] / 2
+        thresholds = -self._squares[bounds.tile.side(axis)[1]] / 2
         maybe = bounds.at_least(precision.below(thresholds), axis)
         sure = bounds.at_least(precision.above(thresholds + bounds.slack(axis) / 2), axis)
         doubt = maybe ^ sure
@@ -176,9 +176,9 @@ class Balls:
             return
         rows, columns, low, high = bounds.marked(doubt)
         centres, points = (columns, rows) if axis else (rows, columns)
-        within = high <= self._limits[centres]
+        within = high <= self._squares[centres]
         self._put(centres[within], points[within])
-        open_still = ~within & (low <= self._limits[centres])
+        open_still = ~within & (low <= self._squares[centres])
         self._waiting.append((centres[open_still], points[open_still]))
         if sum(len(found[0]) for found in self._waiting) > self._space.pairs_held:
             self.finish()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter._messages import brief
-from vendimeter._options import as_number, whole_number
+from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.metrics._grams import Runs, grams_of, numbered, runs_of
+from vendimeter.metrics._grams import Runs, check_length, grams_of, numbered, runs_of
 from vendimeter.metrics._results import Figure
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
 
@@ -79,13 +79,13 @@ def self_bleu(
 
     Examples
     --------
-    >>> from vendimeter.metrics.overlap import self_bleu
+    >>> from vendimeter.metrics import self_bleu
     >>> round(self_bleu(["a dog runs on the beach", "a dog runs on grass", "two boats at sea"]), 4)
     0.3923
     >>> float(self_bleu(["a dog", "two boats"])), float(self_bleu(["a dog", "a dog"]))
     (0.0, 1.0)
     """
-    n, floor = whole_number(n, "n"), as_number(epsilon)
+    n, floor = check_length(n, "n"), as_number(epsilon)
     if not 0 <= floor < 1:
         raise InputError(f"epsilon={brief(epsilon)}; expected a number from 0 up and below 1.")
     texts = grouped(samples, "self_bleu", by=by, groups=groups)
@@ -202,10 +202,11 @@ def pairwise_bleu(
 
     Notes
     -----
-    There is no smoothing: where no m-gram of some length is shared it is 0. So it is sacreBLEU's ``corpus_bleu`` of all
-    pairs with ``smooth_method="none"`` (which reports 0 … 100; its default puts something in place of the 0), and
-    NLTK's where every text has n tokens; NLTK counts a miss for each length that a text is too short for. Orders that
-    no text has are left out. The sum over pairs comes from the sorted counts of each m-gram, so that no pair is formed.
+    There is no smoothing: where no m-gram of some length is shared it is 0. Orders that no text of a pair has are left
+    out. So it is sacreBLEU's ``corpus_score`` of all pairs with ``smooth_method="none", effective_order=True`` (which
+    reports 0 … 100; its defaults put something in place of the 0, and give 0 where all texts have fewer than n tokens),
+    and NLTK's where every text has n tokens; NLTK counts a miss for each length that a text is too short for. The sum
+    over pairs comes from the sorted counts of each m-gram, so that no pair is formed.
 
     References
     ----------
@@ -213,13 +214,13 @@ def pairwise_bleu(
 
     Examples
     --------
-    >>> from vendimeter.metrics.overlap import pairwise_bleu
+    >>> from vendimeter.metrics import pairwise_bleu
     >>> pairwise_bleu(["a dog runs on grass", "a dog runs on sand", "a dog sits"], n=2)
     PairwiseBLEU(0.5547, precisions=(0.615385, 0.5), pairs=6, texts=3, groups=1, left_out=0)
     >>> float(pairwise_bleu(["a dog", "two boats"])), float(pairwise_bleu(["a dog", "a dog"]))
     (0.0, 1.0)
     """
-    n = whole_number(n, "n")
+    n = check_length(n, "n")
     texts = grouped(samples, "pairwise_bleu", by=by, groups=groups)
     check_pairs(texts, "pairwise BLEU")
     ids, starts = numbered(texts, tokenizer, lowercase)

@@ -22,7 +22,7 @@ from vendimeter.solvers.shapes import collapse
 __all__ = ["Circles", "circles"]
 
 MOST_PAIRS = 2_000_000_000  # of distinct items that are all compared: 63,000 items
-EDGE_BYTES = 32  # of working memory an edge, at the most
+EDGE_BYTES = 40  # of working memory an edge, at the most
 STAR = 1024  # items around a centre that are compared with each other at a time
 
 
@@ -86,7 +86,7 @@ def circles(
         What makes two items similar, as for `vendimeter.score`; their distance is 1 − k. The paper takes Tanimoto
         similarity of Morgan fingerprints, `vendimeter.kernels.Morgan`.
     threshold : float
-        The distance, from 0 to 2; the paper takes 0.75 for molecules.
+        The distance, from 0 to 2; 0.75 is usual for molecules.
     effort : float
         What the limits of work are multiplied with: more narrows the bounds, and may take minutes for seconds.
     memory : int or str
@@ -103,22 +103,23 @@ def circles(
     Notes
     -----
     The number is that of a maximum independent set of the graph with an edge where 1 − k ≤ `threshold`, which is hard
-    to find in general. The bounds are true in any case. For molecules at 0.75 the number is exact up to some 500 items,
-    and the bounds are some 15 % apart at 2,000. Limits are counts of work, not seconds, so that a call gives the same
-    answer on every machine. Identical items count once. A pair that rounding puts on either side of the threshold
-    counts as within it.
+    to find in general. The bounds are true in any case. For molecules at 0.75 the number is exact up to some 500 items;
+    the bounds are 13 % apart at 2,000 (306 and 347) and 26 % at 5,000. Limits are counts of work, not seconds, so that
+    a call gives the same answer on every machine. Identical items count once. A pair that rounding puts on either side
+    of the threshold counts as within it.
 
-    The greedy pass through the items in their order, which the paper's code reports, is a lower bound that depends on
-    the order: 112 for the first 500 molecules of the MOSES test set, where the number is 141.
+    A pass through the items in their order that takes what is far from all before, as in the paper's appendix, gives a
+    lower bound that depends on the order: 112 for the first 500 molecules of the MOSES test set, where the number is
+    141.
 
     References
     ----------
     Xie, Xu, Ma, Mei: How much space has been explored? Measuring the chemical space covered by databases and
-    machine-generated molecules, ICLR 2023, definition of #Circles in section 4.
+    machine-generated molecules, ICLR 2023.
 
     Examples
     --------
-    >>> from vendimeter.metrics.packing import circles
+    >>> from vendimeter.metrics import circles
     >>> found = circles([[1, 0], [1, 0.1], [0, 1], [-1, 0]], threshold=0.5)
     >>> found
     Circles(low=3, high=3, exact=True, threshold=0.5, method='reductions')

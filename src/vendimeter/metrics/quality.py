@@ -13,10 +13,10 @@ import numpy as np
 from vendimeter._arrays import as_list, refuse_set
 from vendimeter._messages import brief, in_group, unknown
 from vendimeter._optional import require
-from vendimeter._options import whole_number
 from vendimeter._progress import Progress
 from vendimeter._tokenizers import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError
+from vendimeter.metrics._grams import check_length
 from vendimeter.metrics._inputs import about
 from vendimeter.metrics._results import Figure
 from vendimeter.metrics._texts import Grouped, check_flag, grouped, text_metric
@@ -101,7 +101,7 @@ def corpus_bleu(
     -----
     sacreBLEU reports 0 … 100. With the same tokens NLTK's ``corpus_bleu`` gives the same figure, where every order has
     a match and every sample n tokens: it counts a miss for each m-gram length that a sample is too short for. Samples
-    all of which have fewer than n tokens have BLEU 0, however well they match: choose a smaller n.
+    all of which have fewer than n tokens have BLEU 0, however well they match, but for add-k: choose a smaller n.
 
     References
     ----------
@@ -110,14 +110,14 @@ def corpus_bleu(
 
     Examples
     --------
-    >>> from vendimeter.metrics.quality import corpus_bleu
+    >>> from vendimeter.metrics import corpus_bleu
     >>> found = corpus_bleu(["a dog runs on grass"], [["the dog runs on grass", "a dog on sand"]])
     >>> round(found, 4), found.brevity_penalty, found.precisions[0]
     (0.7598, 1.0, 1.0)
     >>> round(corpus_bleu({"image 1": ["a dog runs", "a dog sits"]}, {"image 1": ["a dog runs", "a dog"]}, n=2), 4)
     0.7906
     """
-    n = whole_number(n, "n")
+    n = check_length(n, "n")
     check(tokenizer)
     lowercase = check_flag(lowercase, "lowercase")
     if not isinstance(smoothing, str) or smoothing not in SMOOTHING:
@@ -129,8 +129,9 @@ def corpus_bleu(
     labels = texts.labels if in_groups else range(len(texts.texts))
     found = _references(reference, labels, texts, in_groups=bool(in_groups))
     library = require("sacrebleu", extra="text", purpose="corpus BLEU")
-    if tokenizer is None and isinstance(texts.texts[0], str):
-        hypotheses, split = texts.texts, "13a"
+    named = "sacrebleu:13a" if tokenizer is None else tokenizer
+    if isinstance(named, str) and named.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
+        hypotheses, split = texts.texts, named.partition(":")[2]  # its own, so that the signature says which
     else:
         hypotheses, found = _as_numbers(texts.texts, found, tokenizer, lowercase)
         split, lowercase = "none", False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from vendimeter._options import as_number, check_rng
 from vendimeter._score import similarity_of
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
-from vendimeter.errors import AsymmetryError, DiagonalError, InputError
+from vendimeter.errors import InputError
 from vendimeter.metrics._inputs import collected
-from vendimeter.metrics._pair_sums import power_sum, present, row_sums
+from vendimeter.metrics._pair_sums import noise_of, power_sum, present, row_sums
 from vendimeter.results import data_frame, html_table, number, order_name
 from vendimeter.similarity import Similarity
 from vendimeter.spectrum import parse_order, parse_orders
@@ -77,7 +76,7 @@ def intdiv(
 
     Examples
     --------
-    >>> from vendimeter.metrics.similarities import intdiv
+    >>> from vendimeter.metrics import intdiv
     >>> intdiv(["a", "a", "b", "b"], "match")
     0.5
     >>> round(intdiv(["a", "a", "b", "b"], "match", diagonal=False), 4)
@@ -88,23 +87,25 @@ def intdiv(
     power = as_number(p)
     if not 1 <= power < math.inf:
         raise InputError(f"p={brief(p)}; expected the power of the similarities, a number from 1 up.")
-    with explained():
-        similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-        own = _own_shares(shares, n, counts, diagonal)
-        pairs = float(np.sum(shares * (1 - shares + own)))
-        if not pairs > 0:
-            raise InputError(
-                "there is one item, and diagonal=False leaves out its similarity with itself; expected two items or "
-                "more."
-            )
-        scale, total = power_sum(similarity, shares, own, power)
-    mean = total / pairs
-    if power > 1 and mean < 0:
+    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
+    own = _own_shares(shares, n, counts, diagonal)
+    pairs = float(shares @ _reach(shares, own))
+    if not pairs > 0:
         raise InputError(
-            f"the mean of the similarities to the power p={power:g} is {digits(mean)}, and has no root; expected "
-            "similarities from 0 up, or p=1 or 2."
+            "there is one item, and diagonal=False leaves out its similarity with itself; expected two items or "
+            "more."
         )
-    return 1 - (mean if power == 1 else scale * mean ** (1 / power))
+    scale, total = power_sum(similarity, shares, own, power)
+    mean = total / pairs
+    if power == 1:
+        return 1 - mean
+    root = scale * abs(mean) ** (1 / power)
+    if mean >= 0 or root <= noise_of(similarity):  # similarities of 0 that rounding has made negative
+        return 1 - root
+    raise InputError(
+        f"the mean of the similarities to the power p={power:g} is ({digits(-root)})^{power:g}, and has no root; "
+        "expected similarities from 0 up, or p=1 or 2."
+    )
 
 
 @collected
@@ -146,22 +147,21 @@ def mean_similarity(
 
     Examples
     --------
-    >>> from vendimeter.metrics.similarities import mean_similarity
+    >>> from vendimeter.metrics import mean_similarity
     >>> mean_similarity(["a", "a", "a", "b"], "match")
     array([0.75, 0.75, 0.75, 0.25])
     >>> mean_similarity(["a", "b"], "match", counts=[3, 1], diagonal=False).round(4)
     array([0.6667, 0.    ])
     """
-    with explained():
-        similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-        own = _own_shares(shares, n, counts, diagonal)
-        others = 1 - shares + own
-        if not others.min() > 0:
-            raise InputError(
-                f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
-                "itself; expected two items of positive weight or more."
-            )
-        return row_sums(similarity, shares, own) / others
+    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
+    own = _own_shares(shares, n, counts, diagonal)
+    others = _reach(shares, own)
+    if not others.min() > 0:
+        raise InputError(
+            f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
+            "itself; expected two items of positive weight or more."
+        )
+    return row_sums(similarity, shares, own) / others
 
 
 @collected
@@ -194,9 +194,10 @@ def leinster_cobbold(
 
     Notes
     -----
-    Similarities should lie between 0 and 1. Where some are negative, (Kp)ᵢ may be 0 or less, which is an error. For
-    similarities between 0 and 1, D_q is at most the Vendi Score of the same order, for q from 0 to 2 and for ∞: ⟨φ|ρ|φ⟩
-    = Σ pⱼ kᵢⱼ² ≤ (Kp)ᵢ, and Jensen's inequality.
+    Similarities should lie between 0 and 1. An item whose similarities with the others have a negative mean is an
+    error, because the diversity may then exceed the number of items, or not exist. For similarities between 0 and 1,
+    D_q is at most the Vendi Score of the same order, for q from 0 to 2 and for ∞: ⟨φ|ρ|φ⟩ = Σ pⱼ kᵢⱼ² ≤ (Kp)ᵢ, and
+    Jensen's inequality.
 
     References
     ----------
@@ -205,7 +206,7 @@ def leinster_cobbold(
 
     Examples
     --------
-    >>> from vendimeter.metrics.similarities import leinster_cobbold
+    >>> from vendimeter.metrics import leinster_cobbold
     >>> K = [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]]
     >>> round(leinster_cobbold(K, "precomputed", q=2), 4)
     2.25
@@ -213,18 +214,18 @@ def leinster_cobbold(
     SimilarityProfile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4)
     """
     orders, several = parse_orders(q)
-    with explained():
-        similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-        similarity, places = present(similarity, shares)
-        shares = shares[places]
-        ordinary = row_sums(similarity, shares, shares, places)
-    # A sum of negative and positive terms that is within rounding of 0 cannot be told from it.
-    bad = (ordinary <= 0) | ((ordinary < shares / 2) & (ordinary <= similarity.entry_error))
-    if bad.any():
-        i = int(np.flatnonzero(bad)[0])
+    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
+    similarity, places = present(similarity, shares)
+    shares = shares[places]
+    ordinary = row_sums(similarity, shares, shares, places)
+    # From similarities with others that are not negative, (Kp)ᵢ is at least pᵢ, and D_q at most n.
+    low = ordinary < np.maximum(shares - noise_of(similarity), shares / 2)
+    if low.any():
+        i = int(np.flatnonzero(low)[0])
         raise InputError(
-            f"item {places[i]} has a mean similarity of {digits(ordinary[i])} with all items, because some of its "
-            "similarities are negative; expected similarities from 0 up. Use another kernel, such as RBF()."
+            f"item {places[i]} has a mean similarity of {digits(ordinary[i])} with all items, itself among them with "
+            f"{digits(shares[i])}, because some of its similarities are negative; expected similarities from 0 up. Use "
+            "another kernel, such as RBF()."
         )
     found = [_power_mean(shares, ordinary, order) for order in orders]
     return SimilarityProfile(dict(zip(orders, found, strict=True)), n) if several else found[0]
@@ -257,7 +258,7 @@ class SimilarityProfile(Mapping[float, float]):
 
     Examples
     --------
-    >>> from vendimeter.metrics.similarities import leinster_cobbold
+    >>> from vendimeter.metrics import leinster_cobbold
     >>> profile = leinster_cobbold(["a", "b", "b"], "match", q=[0, "inf"])
     >>> profile["inf"], profile.q, profile.diversities
     (1.5, array([ 0., inf]), array([2. , 1.5]))
@@ -312,18 +313,6 @@ class SimilarityProfile(Mapping[float, float]):
 # ----------------------------------------------------------------------------------------------------- what is given
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """What mends a matrix is an option of its kernel here, not of the metric."""
-    try:
-        yield
-    except (AsymmetryError, DiagonalError) as error:
-        error.add_note(
-            "Here normalize=True and symmetrize=True go to the kernel, Precomputed or FromFunction."
-        )
-        raise
-
-
 def measured(
     samples: Any, kernel: Any, weights: Any, counts: Any, rng: Any
 ) -> tuple[Similarity, np.ndarray, int]:
@@ -335,6 +324,13 @@ def measured(
     similarity = similarity_of(samples, kernel, check_rng(rng))
     shares, n = probabilities(weights, counts, similarity.n)
     return similarity, np.full(n, 1 / n) if shares is None else shares, n
+
+
+def _reach(shares: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """What all the similarities of an item weigh in its sum: those with others, and its own."""
+    reach, top = 1 - shares, int(shares.argmax())
+    reach[top] = shares[:top].sum() + shares[top + 1 :].sum()  # 1 − w would be rounding where w is nearly 1
+    return reach + own
 
 
 def _own_shares(shares: np.ndarray, n: int, counts: Any, diagonal: Any) -> np.ndarray:

@@ -29,7 +29,6 @@ from vendimeter._score import similarity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.metrics._inputs import collected, wide_block
 from vendimeter.metrics._results import Figure
-from vendimeter.metrics.similarities import explained
 from vendimeter.solvers.plan import DENSE_LIMIT
 from vendimeter.spectrum import UNIT, Eigenvalues, hill
 
@@ -76,7 +75,7 @@ def effective_rank(samples: Any) -> float:
 
     Examples
     --------
-    >>> from vendimeter.metrics.spectra import effective_rank
+    >>> from vendimeter.metrics import effective_rank
     >>> effective_rank([[3, 0], [0, 3], [0, 0]])
     2.0
     >>> round(effective_rank([[2, 0], [0, 1]]), 4)
@@ -221,7 +220,7 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
 
     Examples
     --------
-    >>> from vendimeter.metrics.spectra import log_det
+    >>> from vendimeter.metrics import log_det
     >>> round(log_det([[1, 0.5], [0.5, 1]], "precomputed"), 6)
     -0.287682
     >>> found = log_det(["a", "b", "b"], "match", shift=1)
@@ -238,8 +237,7 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
         similarity, None, [1.0, 2.0], Policy(), "exact", "float64", None, 0.95, None, "random", check_rng(rng)
     )
     try:
-        with explained():
-            spectrum = run(problem)[1].spectrum
+        spectrum = run(problem)[1].spectrum
     except TooLargeError:
         raise TooLargeError(
             f"log_det takes all eigenvalues, and those of {similarity.n} items are more than the {DENSE_LIMIT} that "

@@ -69,7 +69,7 @@ def d_lex_sim(
 
     Examples
     --------
-    >>> from vendimeter.metrics.text_pairs import d_lex_sim
+    >>> from vendimeter.metrics import d_lex_sim
     >>> captions = ["a dog runs on grass", "a dog runs on sand", "two boats"]
     >>> round(d_lex_sim(captions), 4), round(d_lex_sim(captions, "ngram"), 4)
     (0.2229, 0.2264)

@@ -255,15 +255,13 @@ class SparseRows(Operator):
         if min(costs) > SQUARES_COST:
             return None
         # The rows of X that hold few entries make XᵀX cheap, and the other way round.
-        left, right, cost = (
-            (self._in, self._out, by_column) if costs[0] <= costs[1] else (self._out, self._in, by_row)
+        left, right, other = (
+            (self._in, self._out, by_row) if costs[0] <= costs[1] else (self._out, self._in, by_column)
         )
-        other = by_row if costs[0] <= costs[1] else by_column
         # Multiplications of each row of the product, to cut it into parts of bounded memory.
         work = left.copy()
         work.data = np.ones_like(work.data)
         each = np.cumsum(work @ other)
-        del cost
         total, start = 0.0, 0
         while start < left.shape[0]:
             done = each[start - 1] if start else 0.0
