@@ -6,7 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ["imports.py", "embeddings.py", "groups.py", "files.py", "molecules.py", "growth.py", "defects.py"]
+SCRIPTS = [
+    "imports.py",
+    "embeddings.py",
+    "groups.py",
+    "files.py",
+    "molecules.py",
+    "metrics.py",
+    "growth.py",
+    "defects.py",
+]
 
 
 def main() -> None:

@@ -66,10 +66,39 @@ KERNELS = {
 }
 
 
+METRICS = {
+    "circles",
+    "components",
+    "compression_ratio",
+    "corpus_bleu",
+    "d_lex_sim",
+    "density_coverage",
+    "effective_rank",
+    "frechet_distance",
+    "hill",
+    "inception_score",
+    "intdiv",
+    "kernel_distance",
+    "leinster_cobbold",
+    "log_det",
+    "mean_similarity",
+    "memorization",
+    "mode_diversity",
+    "molecules",
+    "ngram_diversity",
+    "number_of_modes",
+    "pairwise_bleu",
+    "precision_recall",
+    "self_bleu",
+    "table",
+}
+
+
 def test_public_names_are_exactly_the_intended_ones():
     assert set(vm.__all__) == PUBLIC
     assert set(vm.kernels.__all__) == KERNELS
-    for module in (vm, vm.kernels, vm.errors):
+    assert {name for name in vm.metrics.__all__ if inspect.isfunction(getattr(vm.metrics, name))} == METRICS
+    for module in (vm, vm.kernels, vm.errors, vm.metrics):
         assert all(hasattr(module, name) for name in module.__all__)
     # What else can be reached as vm.… is a submodule, never a stray import.
     stray = {name for name in dir(vm) if not name.startswith("_")} - PUBLIC - {"TYPE_CHECKING"}
@@ -85,6 +114,8 @@ def test_no_module_has_the_name_of_a_public_function():
     assert sorted(functions) == [
         "plan", "profile", "read", "read_batches", "score", "score_groups", "score_stream",
     ]  # fmt: skip
+    modules = {name for name, held in vars(vm.metrics).items() if isinstance(held, types.ModuleType)}
+    assert not modules & METRICS
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -173,6 +204,10 @@ def test_every_public_function_gives_the_same_answer_twice(kernel):
 
 
 def test_every_public_function_and_class_has_a_docstring_with_an_example():
+    for name in METRICS:
+        text = getattr(vm.metrics, name).__doc__
+        assert all(part in text for part in (">>>", "Parameters\n")), name
+        assert "References\n" in text or name == "table", f"{name} names no source"
     for owner in (vm, vm.kernels):
         for name in owner.__all__:
             thing = getattr(owner, name)

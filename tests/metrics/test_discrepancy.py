@@ -111,7 +111,7 @@ def test_the_interval_is_that_of_students_t():
     for confidence in (0.5, 0.95, 0.999):
         found = kernel_distance(left, right, confidence=confidence)
         reach = t.ppf((1 + confidence) / 2, 8) * found.std
-        assert (found.low, found.high) == pytest.approx((found - reach, found + reach), rel=1e-12)
+        assert found.interval == pytest.approx((found - reach, found + reach), rel=1e-12)
         assert found.confidence == confidence
 
 

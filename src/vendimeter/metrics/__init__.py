@@ -4,6 +4,7 @@ Functions of one collection take ``(samples, …)``, those that compare two ``(s
 float or an int that knows more about itself; several have names.
 """
 
+from vendimeter.metrics._texts import Overlap
 from vendimeter.metrics.chemistry import MoleculeFigures, molecules
 from vendimeter.metrics.classes import InceptionScore, hill, inception_score, mode_diversity, number_of_modes
 from vendimeter.metrics.discrepancy import KernelDistance, kernel_distance
@@ -41,6 +42,7 @@ __all__ = [
     "MoleculeFigures",
     "Moments",
     "NgramDiversity",
+    "Overlap",
     "PairwiseBLEU",
     "PrecisionRecall",
     "SimilarityProfile",

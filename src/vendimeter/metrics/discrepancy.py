@@ -62,6 +62,11 @@ class KernelDistance(Figure):
     spread: float | None = None
     level: str = "estimated"
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """`low` and `high`."""
+        return self.low, self.high
+
 
 @collected
 def kernel_distance(
