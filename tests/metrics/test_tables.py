@@ -52,7 +52,7 @@ def test_vectors_with_a_reference():
     found = table["model"]
     overlap = metrics.precision_recall(MODEL, REAL)
     cover = metrics.density_coverage(MODEL, REAL)
-    assert found["frechet_distance"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
+    assert found["frechet_distance"] == metrics.frechet_distance(MODEL, REAL)
     assert found["kernel_distance"] == metrics.kernel_distance(MODEL, REAL)
     assert (found["precision"], found["recall"]) == (overlap.precision, overlap.recall)
     assert (found["density"], found["coverage"]) == (cover.density, cover.coverage)
@@ -318,7 +318,7 @@ def test_labels_go_by_position_whatever_the_index_of_a_column_is():
 def test_a_tensor_is_a_reference_even_beside_names_that_are_numbers():
     torch = pytest.importorskip("torch")
     table = metrics.table({0: MODEL}, reference=torch.from_numpy(REAL), metrics=["frechet_distance"])
-    assert table[0]["frechet_distance"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
+    assert table[0]["frechet_distance"] == metrics.frechet_distance(MODEL, REAL)
 
 
 def test_by_labels_in_order_of_first_appearance():
@@ -375,7 +375,7 @@ def test_titles_of_ones_own_and_the_place_of_the_score():
     table = metrics.table({"x": MODEL}, reference=REAL, metrics=own)
     assert [column.title for column in table.columns] == ["n", "FID", "Diversity", "IntDiv"]
     assert columns_of(table) == ["n", "FID", "vendi_score", "intdiv"]
-    assert table["x"]["FID"] == pytest.approx(metrics.frechet_distance(MODEL, REAL), rel=1e-9)
+    assert table["x"]["FID"] == metrics.frechet_distance(MODEL, REAL)
     moved = metrics.table({"x": MODEL}, metrics=["vendi_score", "intdiv"])
     assert columns_of(moved) == ["n", "vendi_score", "intdiv"]
 

@@ -108,17 +108,15 @@ def _of_kernel(metric: Callable[..., Any], *, weighted: bool = True) -> Callable
     return compute
 
 
-def _of_features(
-    metric: Callable[..., Any], names: Sequence[str] = (), *, moments: bool = False
-) -> Callable[..., Sequence[Any]]:
+def _of_features(metric: Callable[..., Any], names: Sequence[str] = ()) -> Callable[..., Sequence[Any]]:
     """A metric of the vectors of samples and of a reference."""
 
     def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
         reference = given.against(metric.__name__)
         given.unweighted(metric.__name__)
-        own = given.moments if moments else given.vectors
+        own = given.vectors
         with about("reference"):
-            others = reference.moments if moments else reference.vectors
+            others = reference.vectors
         found = metric(own, others, **options)
         return [getattr(found, name) for name in names] if names else (found,)
 
@@ -199,7 +197,7 @@ METRICS: dict[str, Entry] = {
     ),
     "frechet_distance": Entry(
         (Column("frechet_distance", "FD", DOWN),),
-        _of_features(frechet.frechet_distance, moments=True),
+        _of_features(frechet.frechet_distance),
         (VECTORS,),
         reference=True,
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -100,12 +99,12 @@ def caveats(chosen: Mapping[str, Any], givens: Sequence[Given], reference: Any) 
             "vectors in features=."
         )
     if any(entry.name == "frechet_distance" for entry in entries):
-        pairs = [(given.moments, given.reference.moments) for given in givens if given.reference is not None]
-        few = [(min(own.n or math.inf, other.n or math.inf), own.columns) for own, other in pairs]
+        pairs = [(given.vectors, given.reference.vectors) for given in givens if given.reference is not None]
+        few = [(min(own.shape[0], other.shape[0]), own.shape[1]) for own, other in pairs]
         if any(n <= columns for n, columns in few):
             n, columns = min(few)
             notes.append(
-                f"FD is of as few as {n:,.0f} items in {columns:,} columns: with no more items than columns it tells "
+                f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns it tells "
                 "their number more than the collections."
             )
     return notes

@@ -44,7 +44,6 @@ from vendimeter.kernels import (
     as_kernel,
 )
 from vendimeter.metrics._inputs import about, feature_rows
-from vendimeter.metrics.moments import Moments
 
 __all__ = [
     "CLASSES",
@@ -152,11 +151,6 @@ class Given:
                 f"features= gave {rows.shape[0]} rows for {self.n} samples; expected one a sample."
             )
         return rows
-
-    @cached_property
-    def moments(self) -> Moments:
-        """Mean and covariance of the vectors."""
-        return Moments.of(self.vectors)
 
     def against(self, metric: str) -> Given:
         """The reference, which such a metric needs."""
