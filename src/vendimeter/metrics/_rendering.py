@@ -132,7 +132,7 @@ def best_of(
             for i, value in values.items()
             if value not in ("", "–") and i != apart
         }
-        if not column.better or len(shown) < 2:
+        if not column.better or len(set(shown.values())) < 2:
             found.append(set())
             continue
         top = (max if column.better == UP else min)(shown.values())
