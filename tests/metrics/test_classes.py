@@ -74,6 +74,11 @@ def test_hill_of_many_species(q):
     assert hill(np.ones(10**6), q=q) == pytest.approx(1e6, rel=2e-12)
 
 
+@pytest.mark.parametrize("q", [1.5, 1.6, 2, 3, 50])
+def test_hill_is_never_above_the_number_of_species(q):
+    assert all(hill([1.0] * n + [0.0], q=q) <= n for n in range(1, 60))
+
+
 def test_hill_of_extreme_abundances():
     assert hill([1e308, 1e308, 1e308], q=2) == pytest.approx(3)
     assert hill([5e-324, 5e-324], q=1) == pytest.approx(2)

@@ -363,6 +363,7 @@ FEW_MISSING = MISSING[3:7]
     (ROWS, ROWS * 1e200, "squares of reference"),
     (ROWS[:4] * 1e200, ROWS, "beyond the range"),
     (np.full((9, 6), 1e200), ROWS, "beyond the range"),
+    (Moments([1.3e154], [[1e308]]), Moments([0.0], [[0.0]]), "beyond the range"),  # each term is not
     (ROWS.reshape(3, 3, 6), ROWS, "one vector a row"),
 ])  # fmt: skip
 def test_bad_sets(samples, reference, message):

@@ -120,7 +120,9 @@ def test_molecules_that_are_none_count_for_validity_alone():
     assert found["novelty"] == pytest.approx(2 / 3)
     valid = [text for text in smiles if text != "C(C"]
     assert found["vendi_score"] == vm.score(valid, "morgan")
-    assert "1 of the 5 samples of 'x' are no molecules" in table.notes[0]
+    assert "1 of the 5 samples of 'x' are no molecules; n and all figures but Valid" in table.notes[0]
+    compared = metrics.table({"x": valid}, "morgan", reference=["CCO", "C(C"], metrics=["molecules"])
+    assert compared.notes == ("1 of the 2 samples of the reference are no molecules; they are left out.",)
 
 
 def test_probabilities_by_kernel_or_beside_vectors():
@@ -399,6 +401,8 @@ def test_one_text_a_group_has_no_self_bleu():
     table = metrics.table({"human": GROUPS, "greedy": single}, "ngram", groups=True, metrics=["self_bleu"])
     assert table["greedy"]["self_bleu"] is None
     assert table["greedy"]["vendi_score"] == pytest.approx(1)
+    alone = metrics.table({"greedy": single}, "ngram", groups=True, metrics=["self_bleu"])
+    assert not any("Self-BLEU" in note for note in alone.notes)  # nothing is there to say anything of
 
 
 def test_what_the_figures_leave_open_is_noted():
@@ -415,6 +419,23 @@ def test_options_reach_the_metric():
         {"x": MODEL}, reference=REAL, metrics=["precision_recall"], options={"precision_recall": {"k": 9}}
     )
     assert table["x"]["recall"] == metrics.precision_recall(MODEL, REAL, k=9).recall
+
+
+def test_the_seed_reaches_every_metric_that_draws():
+    table = metrics.table({"x": ROWS}, "probability-product", metrics=["inception_score"], rng=3)
+    assert (
+        table["x"]["inception_score"] == metrics.inception_score(ROWS, rng=3) != metrics.inception_score(ROWS)
+    )
+    own = metrics.table(
+        {"x": MODEL},
+        reference=REAL,
+        metrics=["kernel_distance"],
+        options={"kernel_distance": {"subsets": 2, "subset_size": 9, "rng": 5}},
+        rng=3,
+    )
+    expected = metrics.kernel_distance(MODEL, REAL, subsets=2, subset_size=9, rng=5)
+    assert own["x"]["kernel_distance"] == expected
+    assert "kernel_distance_error" not in own.to_frame()  # there is none
 
 
 def test_bounds_of_an_approximate_score_are_shown():
@@ -564,6 +585,11 @@ def test_an_error_shows_with_two_digits():
         (lambda: metrics.table({"a": REAL}, metrics={"f": 3}), InputError, "a function of samples, or None"),
         (lambda: metrics.table({"a": REAL}, metrics={"f": lambda x: "no"}), InputError, "gave 'no'; expected a number"),
         (lambda: metrics.table({"a": REAL}, reference="b"), UnknownNameError, r"collection \(as reference\) 'b'"),
+        (lambda: metrics.table({1: REAL}, reference=2), UnknownNameError, r"collection \(as reference\) 2"),
+        (lambda: metrics.table({"a": REAL}, logits=True), InputError, "logits=True without probabilities"),
+        (lambda: metrics.table({"a": REAL}, RBF(1.0), metrics=["leinster_cobbold"],
+                               options={"leinster_cobbold": {"q": [1, 2]}}),
+         InputError, "collection 'a': leinster_cobbold, with these options, gave .*; expected a number"),
         (lambda: metrics.table({"a": REAL}, options={"precision_recall": {"k": 3}}), UnknownNameError, "in options"),
         (lambda: metrics.table({"a": REAL}, options={"intdiv": 3}), InputError, "expected a mapping"),
         (lambda: metrics.table({"a": REAL}, probabilities={"b": ROWS}), UnknownNameError, "in probabilities"),

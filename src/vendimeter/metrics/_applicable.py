@@ -46,7 +46,7 @@ from vendimeter.metrics._results import Figures
 from vendimeter.metrics._texts import mean_over_groups
 from vendimeter.results import Score, order_name
 
-__all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of"]
+__all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of", "options_of"]
 
 # --------------------------------------------------------------------------------------------------- the metrics
 
@@ -333,21 +333,29 @@ def _score_columns(title: str, orders: Sequence[float], *, alone: bool) -> list[
 
 def check_options(name: str, title: str, options: Mapping[Any, Any]) -> None:
     """Refuse options that a metric does not have, and to do without those that it needs."""
-    from vendimeter import metrics
-
-    known = inspect.signature(getattr(metrics, name)).parameters.values()
-    own = [one.name for one in known if one.kind is one.KEYWORD_ONLY]
-    if name == "d_lex_sim":
-        own.append("kernel")
-    odd = next((option for option in options if option not in own), None)
+    known = options_of(name)
+    odd = next((option for option in options if option not in known), None)
     if odd is not None:
-        raise unknown(f"option of {name} in a table", odd, own)
-    needed = (one.name for one in known if one.kind is one.KEYWORD_ONLY and one.default is one.empty)
+        raise unknown(f"option of {name} in a table", odd, list(known))
+    needed = (option for option, one in known.items() if one.default is one.empty)
     missing = next((option for option in needed if option not in options), None)
     if missing is not None:
         raise InputError(
             f"{name} needs the option {missing}; expected options={{{title!r}: {{{missing!r}: …}}}}."
         )
+
+
+def options_of(name: str) -> dict[str, inspect.Parameter]:
+    """The options of a metric that a table leaves to the user."""
+    from vendimeter import metrics
+
+    known = inspect.signature(getattr(metrics, name)).parameters
+    texts = name == "d_lex_sim"  # the kernel of which is not one of the table's
+    return {
+        option: one
+        for option, one in known.items()
+        if one.kind is one.KEYWORD_ONLY or (texts and option == "kernel")
+    }
 
 
 def _mean_cell(groups: Sequence[Any], metric: Callable[[Any], Any]) -> Cell:
@@ -377,7 +385,8 @@ def cell_of(found: Any) -> Cell:
         return Cell(value, spread=found.standard_error, behind=OVER_GROUPS)  # type: ignore[union-attr]
     low, high = getattr(found, "bounds", (getattr(found, "low", None), getattr(found, "high", None)))
     if low is None or high is None or math.isnan(high - low) or getattr(found, "level", None) == "none":
-        return Cell(value, spread=getattr(found, "std", None), behind=OVER_SPLITS)
+        std = getattr(found, "std", math.nan)
+        return Cell(value) if math.isnan(std) else Cell(value, spread=std, behind=OVER_SPLITS)
     # Bounds need not lie around the figure: ± takes in both.
     spread = max(high - value, value - low)
     sampled = isinstance(found, discrepancy.KernelDistance)

@@ -10,7 +10,7 @@ from vendimeter._score import score
 from vendimeter._score_groups import score_groups
 from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel
-from vendimeter.metrics._applicable import METRICS, SCORE, Entry, cell_of, check_options
+from vendimeter.metrics._applicable import METRICS, SCORE, Entry, cell_of, check_options, options_of
 from vendimeter.metrics._given import Given, kinds_of
 from vendimeter.metrics._rendering import OVER_GROUPS, Cell
 
@@ -111,21 +111,29 @@ def caveats(chosen: Mapping[str, Any], givens: Sequence[Given], reference: Any) 
 
 
 def computed(
-    metric: Any, title: str, given: Given, options: dict[str, Any], kernels: Mapping[str, Kernel]
+    metric: Any, title: str, given: Given, options: dict[str, Any], kernels: Mapping[str, Kernel], rng: int
 ) -> list[Cell]:
+    """The figures of a metric, an entry or a function of the user's own."""
     if not isinstance(metric, Entry):
-        found = metric(given.samples, **options)
-        try:
-            if isinstance(found, str | bytes | bool) or getattr(found, "shape", ()) != ():
-                raise TypeError
-            return [cell_of(found)]
-        except (TypeError, ValueError):
-            raise InputError(f"the function {title!r} gave {brief(found)}; expected a number.") from None
+        return [_cell(metric(given.samples, **options), f"the function {title!r}")]
     if (metric.reference and given.reference is None) or not metric.applies(given):
         return [Cell() for _ in metric.columns]
+    if "rng" in options_of(metric.name):
+        options = {"rng": rng, **options}
     if metric.kernel:
-        return [cell_of(found) for one in kernels.values() for found in metric.compute(given, options, one)]
-    return [cell_of(found) for found in metric.compute(given, options)]
+        found = [cell for one in kernels.values() for cell in metric.compute(given, options, one)]
+    else:
+        found = metric.compute(given, options)
+    return [_cell(one, f"{metric.name}, with these options,") for one in found]
+
+
+def _cell(found: Any, what: str) -> Cell:
+    try:
+        if isinstance(found, str | bytes | bool) or getattr(found, "shape", ()) != ():
+            raise TypeError
+        return cell_of(found)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} gave {brief(found)}; expected a number.") from None
 
 
 def scores(given: Given, kernel: Kernel, orders: Sequence[float], tol: float | None, rng: int) -> list[Cell]:

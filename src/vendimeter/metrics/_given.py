@@ -300,7 +300,7 @@ def givens_of(
         with naming(name):
             given, left_out = _given(part, listed, features, (probabilities or {}).get(name), groups)
         givens.append(replace(given, logits=logits) if name in (probabilities or {}) else given)
-        notes += _no_molecules(given, left_out, f"samples of {brief(name)}")
+        notes += _no_molecules(given, left_out, brief(name))
     for title, one in kernels.items():
         if not one.fitted:
             kernels[title] = _fitted(one, givens, rng)
@@ -319,20 +319,20 @@ def givens_of(
         own = None
     if own is not None:
         return [given if given is own else replace(given, reference=own) for given in givens], notes
-    if isinstance(reference, str):
+    if np.isscalar(reference):
         raise unknown("collection (as reference)", reference, names)
     with about("reference"):
         other, left_out = _given(reference, listed, features, None, groups)
-    notes += _no_molecules(other, left_out, "samples of the reference")
+    notes += _no_molecules(other, left_out)
     return [replace(given, reference=other) for given in givens], notes
 
 
-def _no_molecules(given: Given, left_out: int, what: str) -> list[str]:
-    """A note on what was left out."""
+def _no_molecules(given: Given, left_out: int, name: str = "") -> list[str]:
+    """A note on what was left out of a collection; without a name, of the reference, which has no row."""
     if not left_out:
         return []
-    seen = f"{left_out:,} of the {length(given.raw):,} {what} are no molecules"
-    return [f"{seen}; n and all figures but Valid are of the others."]
+    seen = f"{left_out:,} of the {length(given.raw):,} samples of {name or 'the reference'} are no molecules"
+    return [f"{seen}; {'n and all figures but Valid are of the others' if name else 'they are left out'}."]
 
 
 def _fitted(kernel: Kernel, givens: Sequence[Given], rng: int) -> Kernel:

@@ -152,7 +152,8 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
     if groups:
         titles: dict[bool, list[str]] = {True: [], False: []}
         for j, column in enumerate(columns[1:], 1):
-            titles[any(row[j].behind == OVER_GROUPS for row in rows)].append(column.title)
+            if any(row[j].value is not None for row in rows):
+                titles[any(row[j].behind == OVER_GROUPS for row in rows)].append(column.title)
         notes.append(f"{', '.join(titles[True])}: means over groups, and ± is their standard error.")
         if titles[False]:
             notes.append(f"{', '.join(titles[False])}: of all groups together.")

@@ -253,8 +253,13 @@ def table(
     groups = None if groups is None else check_flag(groups, "groups")
     if not isinstance(progress, bool | None):
         raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    if check_flag(logits, "logits") and probabilities is None:
+        raise InputError(
+            "logits=True without probabilities; expected the logits in probabilities=. For samples that are logits "
+            "themselves take kernel=ProbabilityProduct(logits=True)."
+        )
     with showing(progress), Progress("metrics") as bar:
-        rows_of_classes = (probabilities, check_flag(logits, "logits"))
+        rows_of_classes = (probabilities, bool(logits))
         givens, notes = givens_of(names, parts, kernels, reference, features, rows_of_classes, groups, rng)
         options = {} if options is None else options
         chosen = chosen_metrics(metrics, options, givens, list(kernels.values()))
@@ -270,7 +275,7 @@ def table(
                             cell for one in kernels.values() for cell in scores(given, one, orders, tol, rng)
                         ]
                     else:
-                        row += computed(metric, title, given, dict(options.get(title, {})), kernels)
+                        row += computed(metric, title, given, dict(options.get(title, {})), kernels, rng)
     groups_of = [len(group) for given in givens if given.groups for group in given.samples]
     notes += caveats(chosen, givens, reference)
     notes += rendering.notes_on(columns, rows, groups_of)

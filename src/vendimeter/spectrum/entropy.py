@@ -86,8 +86,9 @@ def hill(eigenvalues: np.ndarray, q: float, *, zero_below: np.ndarray | float = 
             return np.maximum(np.count_nonzero(above, axis=-1), 1).astype(np.float64)
         x = np.where(above | (x == x.max(axis=-1, keepdims=True)), x, 0.0)
     x = x / x.sum(axis=-1, keepdims=True)
+    most = np.maximum(np.count_nonzero(x, axis=-1), 1)  # which rounding would pass where all are equal
     if q < 1.5:  # beyond, the sum of powers is small, and would be lost beside the 1 of this form
-        return from_sum(concave(x, q).sum(axis=-1), q, float(x.shape[-1]))
+        return from_sum(concave(x, q).sum(axis=-1), q, most)
     if q <= 16:  # no underflow worth speaking of, and exact where the sum is: 1/(¼ + ¼) is 2
-        return np.sum(x**q, axis=-1) ** (1 / (1 - q))
-    return from_norm(norm(x, q), q)
+        return np.minimum(np.sum(x**q, axis=-1) ** (1 / (1 - q)), most)
+    return np.minimum(from_norm(norm(x, q), q), most)
