@@ -104,8 +104,8 @@ def caveats(chosen: Mapping[str, Any], givens: Sequence[Given], reference: Any) 
         if any(n <= columns for n, columns in few):
             n, columns = min(few)
             notes.append(
-                f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns it tells "
-                "their number more than the collections."
+                f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns its "
+                "bias can outweigh the difference."
             )
     return notes
 

@@ -86,9 +86,13 @@ def decimals_of(cells: Sequence[Cell], digits: int) -> int:
     largest = max((cell.spread for cell in cells if cell.spread and math.isfinite(cell.spread)), default=0.0)
     if largest >= 0.5 * 10.0**-found:
         found = min(found, max(0, 1 - math.floor(math.log10(largest))))
-    return (
-        found if max(sizes) < 0.1 else min(found, digits)
-    )  # a share of 0.05 beside one of 0.9 needs no more
+    if max(sizes) >= 0.1:
+        found = min(found, digits)  # a share of 0.05 beside one of 0.9 needs no more
+    while found >= digits and all(
+        math.isclose(size, round(size, found - 1), abs_tol=1e-12) for size in sizes
+    ):
+        found -= 1  # zeros at the end of every figure, as shares of a hundred items have them
+    return found
 
 
 def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
