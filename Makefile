@@ -12,7 +12,7 @@ demo: .venv/.demo
 
 # torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
 test: .venv/.ready
-	VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest
+	VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: .venv/.ready
 	$(BIN)/ruff check .

@@ -65,7 +65,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "function"), CASES, ids=lambda x: repr(x)[:60])
+@pytest.mark.parametrize(("kernel", "function"), CASES, ids=[repr(kernel) for kernel, _ in CASES])
 def test_a_kernel_is_the_tanimoto_similarity_of_rdkit(kernel, function):
     fingerprints = [function(molecule) for molecule in molecules()]
     expected = tanimoto(fingerprints)

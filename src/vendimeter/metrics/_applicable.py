@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import length
+from vendimeter._figures import Figures
+from vendimeter._measured import about
 from vendimeter._messages import brief, in_group, unknown
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import BLEU, Kernel, NGram
@@ -30,7 +32,6 @@ from vendimeter.metrics import (
     text_pairs,
 )
 from vendimeter.metrics._given import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
-from vendimeter.metrics._inputs import about
 from vendimeter.metrics._rendering import (
     COMPUTED,
     DOWN,
@@ -42,7 +43,6 @@ from vendimeter.metrics._rendering import (
     Cell,
     Column,
 )
-from vendimeter.metrics._results import Figures
 from vendimeter.metrics._texts import mean_over_groups
 from vendimeter.results import Score, order_name
 

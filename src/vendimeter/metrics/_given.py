@@ -22,6 +22,7 @@ from vendimeter._arrays import (
     take,
     to_list,
 )
+from vendimeter._measured import about
 from vendimeter._membership import join, read
 from vendimeter._messages import brief, unknown
 from vendimeter._score import refuse_matrix
@@ -43,7 +44,7 @@ from vendimeter.kernels import (
     RDKitFingerprint,
     as_kernel,
 )
-from vendimeter.metrics._inputs import about, feature_rows
+from vendimeter.metrics._inputs import feature_rows
 
 __all__ = [
     "CLASSES",

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import blocks, is_missing
+from vendimeter._figures import Figures
+from vendimeter._measured import about, collected
 from vendimeter._messages import brief
 from vendimeter._molecules import AT_ONCE, as_items, parse, readable
 from vendimeter._optional import require
@@ -19,8 +21,6 @@ from vendimeter._progress import Progress, showing
 from vendimeter.errors import InputError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
 from vendimeter.kernels._ratios import Bits, ratios_of_bits
-from vendimeter.metrics._inputs import about, collected
-from vendimeter.metrics._results import Figures
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.similarity import Similarity
 from vendimeter.similarity.base import parts_of

@@ -32,13 +32,13 @@ from vendimeter._devices import (
     select,
     to_host,
 )
+from vendimeter._figures import Figure
+from vendimeter._measured import collected
 from vendimeter._messages import brief, digits, shape_of
 from vendimeter._options import check_rng, generator, whole_number
 from vendimeter._weights import probabilities
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.metrics._inputs import collected
 from vendimeter.metrics._predictions import Rows, check_flag, labels_of, predicted
-from vendimeter.metrics._results import Figure
 from vendimeter.spectrum import hill as hill_number
 from vendimeter.spectrum import parse_orders
 

@@ -12,6 +12,8 @@ import numpy as np
 from vendimeter import _tables
 from vendimeter._arrays import as_list
 from vendimeter._devices import is_foreign, transposed
+from vendimeter._figures import Figure
+from vendimeter._measured import about, collected
 from vendimeter._membership import join
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import as_number, check_rng, generator, whole_number
@@ -19,8 +21,7 @@ from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels import as_kernel
 from vendimeter.metrics._discrepancy_sums import METRIC, PairSums
-from vendimeter.metrics._inputs import about, collected, two_sets, wide_block
-from vendimeter.metrics._results import Figure
+from vendimeter.metrics._inputs import two_sets, wide_block
 from vendimeter.similarity import Index
 
 __all__ = ["KernelDistance", "kernel_distance"]

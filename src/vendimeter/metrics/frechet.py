@@ -11,12 +11,13 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
+from vendimeter._figures import Figure
+from vendimeter._measured import about, collected
 from vendimeter._options import byte_count, bytes_shown
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.metrics._covariances import EPSILON, correlations, factor, noise_of
-from vendimeter.metrics._inputs import about, collected, feature_rows, wide_block
-from vendimeter.metrics._results import Figure
+from vendimeter.metrics._inputs import feature_rows, wide_block
 from vendimeter.metrics.moments import Moments, MomentSum, block_bytes, centred, moments_of, out_of_range
 
 __all__ = ["FrechetDistance", "frechet_distance"]

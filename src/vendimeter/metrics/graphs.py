@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._figures import Count
+from vendimeter._measured import collected
 from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, byte_count, bytes_shown, check_rng, generator
 from vendimeter._score import similarity_of
 from vendimeter.errors import InputError, TooLargeError, UnansweredError
 from vendimeter.metrics._edges import Entries, within
-from vendimeter.metrics._inputs import collected
-from vendimeter.metrics._results import Count
 
 __all__ = ["Components", "components"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._figures import Figure
+from vendimeter._measured import collected
 from vendimeter._messages import brief, unknown
 from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.metrics._grams import LONGEST, grams_of, numbered
-from vendimeter.metrics._inputs import collected
-from vendimeter.metrics._results import Figure
 from vendimeter.metrics._texts import grouped, mean_over_groups, text_metric
 
 __all__ = ["CompressionRatio", "NgramDiversity", "compression_ratio", "ngram_diversity"]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import no_gradients
+from vendimeter._figures import Figures
+from vendimeter._measured import collected
 from vendimeter._messages import brief
 from vendimeter._options import as_number, byte_count, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.metrics._distances import Space
-from vendimeter.metrics._inputs import collected, two_sets
-from vendimeter.metrics._results import Figures
+from vendimeter.metrics._inputs import two_sets
 from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
 
 __all__ = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
+from vendimeter._measured import about, collected
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import as_number, bytes_shown
 from vendimeter.errors import (
@@ -20,7 +21,7 @@ from vendimeter.errors import (
     TooLargeError,
 )
 from vendimeter.metrics._covariances import EPSILON, as_numbers, checked
-from vendimeter.metrics._inputs import about, collected, feature_rows, wide_block
+from vendimeter.metrics._inputs import feature_rows, wide_block
 
 __all__ = ["MomentSum", "Moments", "block_bytes", "centred", "moments_of", "out_of_range"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._figures import Figure
 from vendimeter._messages import brief
 from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.metrics._grams import Runs, check_length, grams_of, numbered, runs_of
-from vendimeter.metrics._results import Figure
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
 
 __all__ = ["PairwiseBLEU", "pairwise_bleu", "self_bleu"]

@@ -8,17 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import refuse_set
+from vendimeter._measured import collected, measured
 from vendimeter._messages import brief, digits, unknown
-from vendimeter._options import as_number, check_rng
-from vendimeter._score import similarity_of
-from vendimeter._tables import check_alignment
-from vendimeter._weights import probabilities
+from vendimeter._options import as_number
 from vendimeter.errors import InputError
-from vendimeter.metrics._inputs import collected
 from vendimeter.metrics._pair_sums import noise_of, power_sum, present, row_sums
 from vendimeter.results import data_frame, html_table, number, order_name
-from vendimeter.similarity import Similarity
 from vendimeter.spectrum import parse_order, parse_orders
 
 __all__ = ["SimilarityProfile", "intdiv", "leinster_cobbold", "mean_similarity"]
@@ -311,19 +306,6 @@ class SimilarityProfile(Mapping[float, float]):
 
 
 # ----------------------------------------------------------------------------------------------------- what is given
-
-
-def measured(
-    samples: Any, kernel: Any, weights: Any, counts: Any, rng: Any
-) -> tuple[Similarity, np.ndarray, int]:
-    """The similarities of the samples, the probability of each, and how many items they stand for."""
-    name, given = ("weights", weights) if counts is None else ("counts", counts)
-    if given is not None:
-        refuse_set(samples, name)
-        check_alignment(samples, given, name)
-    similarity = similarity_of(samples, kernel, check_rng(rng))
-    shares, n = probabilities(weights, counts, similarity.n)
-    return similarity, np.full(n, 1 / n) if shares is None else shares, n
 
 
 def _reach(shares: np.ndarray, own: np.ndarray) -> np.ndarray:

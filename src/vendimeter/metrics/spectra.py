@@ -21,14 +21,15 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
+from vendimeter._figures import Figure
 from vendimeter._matrix_checks import Policy
+from vendimeter._measured import collected
 from vendimeter._messages import brief
 from vendimeter._options import as_number, check_rng
 from vendimeter._run import problem_of, run
 from vendimeter._score import similarity_of
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.metrics._inputs import collected, wide_block
-from vendimeter.metrics._results import Figure
+from vendimeter.metrics._inputs import wide_block
 from vendimeter.solvers.plan import DENSE_LIMIT
 from vendimeter.spectrum import UNIT, Eigenvalues, hill
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._figures import plain
 from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng, whole_number
 from vendimeter._progress import Progress, showing
@@ -24,7 +25,6 @@ from vendimeter.metrics._given import (
     refuse_matrices,
 )
 from vendimeter.metrics._rendering import DIGITS, Cell, Column
-from vendimeter.metrics._results import plain
 from vendimeter.metrics._texts import check_flag
 from vendimeter.results import data_frame
 from vendimeter.spectrum import parse_orders

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from vendimeter.solvers.gram import Gram, gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, Problem, check_size
 from vendimeter.spectrum import UNIT, Eigenvalues, Moment, Spectrum
 
-__all__ = ["Solution", "clean", "of_gram", "projected", "solve", "validated"]
+__all__ = ["Solution", "Weighted", "clean", "of_gram", "projected", "solve", "validated", "weighted"]
 
 SHORTCUT_WIDTH = 1e-8  # a shortcut whose bounds are wider than this, relatively, gives way to the eigenvalues
 SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
@@ -76,8 +76,38 @@ def _rows(
     policy: Policy,
     rng: int,
 ) -> Solution:
+    given = weighted(similarity, index, weights, policy)
+    return _of_dense(
+        given.matrix,
+        given.error,
+        orders,
+        rng,
+        "eigh",
+        {},
+        precision=given.precision,
+        uniform=weights is None,
+        project=given.project,
+    )
+
+
+class Weighted(NamedTuple):
+    """ρ = diag(√p) K diag(√p) as a dense matrix, a bound on its error, and what is known of where it came from.
+
+    `precision` is the dtype of a user's similarities, and None for those of this package; `project` says whether
+    negative eigenvalues are to be dropped.
+    """
+
+    matrix: Any
+    error: float
+    precision: np.dtype | None
+    project: bool
+
+
+def weighted(
+    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None, policy: Policy
+) -> Weighted:
+    """The matrix ρ of the items at `index`, those of a user checked and mended as the policy allows."""
     size = similarity.n if index is None else len(index)
-    notes: dict[str, Any] = {}
     check_size(size, "the similarity matrix")
     policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
@@ -89,18 +119,8 @@ def _rows(
         roots = move(np.sqrt(weights), matrix)
         matrix *= roots[:, None]
         matrix *= roots
-    error = similarity.entry_error + 4 * UNIT
-    return _of_dense(
-        matrix,
-        error,
-        orders,
-        rng,
-        "eigh",
-        notes,
-        precision=None if similarity.trusted else similarity.precision,
-        uniform=weights is None,
-        project=policy.project,
-    )
+    precision = None if similarity.trusted else similarity.precision
+    return Weighted(matrix, similarity.entry_error + 4 * UNIT, precision, policy.project)
 
 
 def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:

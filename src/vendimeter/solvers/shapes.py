@@ -9,7 +9,7 @@ import numpy as np
 
 from vendimeter.similarity import Features, Matrix, Similarity
 
-__all__ = ["SparseShape", "collapse", "sparse_shape"]
+__all__ = ["SparseShape", "collapse", "same_items", "sparse_shape"]
 
 
 def collapse(
@@ -17,14 +17,10 @@ def collapse(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Identical items become one with their joint weight: the paper's identical-elements property, exactly."""
     places = np.arange(similarity.n) if index is None else index
-    keys = similarity.keys(places)
-    if keys is None:
+    position, group = same_items(similarity, places)
+    if len(position) == len(places):
         return index, weights
-    first: dict[Any, int] = {}
-    group = np.array([first.setdefault(key, len(first)) for key in keys])
-    if len(first) == len(places):
-        return index, weights
-    _, position, counts = np.unique(group, return_index=True, return_counts=True)
+    counts = np.bincount(group)
     if weights is None:
         return places[position], counts / len(places)
     # Summed in pairs, not one after the other: a million small weights would lose four digits.
@@ -34,6 +30,16 @@ def collapse(
         [weights[order[end - count : end]].sum() for end, count in zip(ends, counts, strict=True)]
     )
     return places[position], joint
+
+
+def same_items(similarity: Similarity, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the items at these places are the first of their kind, and which of those each is identical to."""
+    keys = similarity.keys(places)
+    if keys is None:
+        return np.arange(len(places)), np.arange(len(places))
+    first: dict[Any, int] = {}
+    group = np.array([first.setdefault(key, len(first)) for key in keys], dtype=np.int64)
+    return np.unique(group, return_index=True)[1], group
 
 
 @dataclass(frozen=True)

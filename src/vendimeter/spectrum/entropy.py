@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-__all__ = ["concave", "from_norm", "from_sum", "hill", "norm", "slope"]
+__all__ = ["concave", "from_norm", "from_sum", "hill", "norm", "slope", "truncated"]
 
 
 def concave(x: np.ndarray, q: float) -> np.ndarray:
@@ -92,3 +92,31 @@ def hill(eigenvalues: np.ndarray, q: float, *, zero_below: np.ndarray | float = 
     if q <= 16:  # no underflow worth speaking of, and exact where the sum is: 1/(¼ + ¼) is 2
         return np.minimum(np.sum(x**q, axis=-1) ** (1 / (1 - q)), most)
     return np.minimum(from_norm(norm(x, q), q), most)
+
+
+def truncated(eigenvalues: np.ndarray, t: int) -> np.ndarray:
+    """The t largest eigenvalues, with the mass of all others spread evenly over them: λ_i + (1 − Σ_{j≤t} λ_j)/t.
+
+    The score of these is the t-truncated Vendi Score, which needs samples in proportion to t alone, whatever the kernel
+    and the population. With t or fewer eigenvalues it is the score itself.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray, shape (..., m)
+        Non-negative, from large to small along the last axis; they are divided by their sum.
+    t : int
+        How many to keep, from 1 up.
+
+    Returns
+    -------
+    ndarray, shape (..., min(t, m))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truncated(np.array([0.5, 0.3, 0.1, 0.1]), 2)
+    array([0.6, 0.4])
+    """
+    x = eigenvalues / eigenvalues.sum(axis=-1, keepdims=True)
+    kept = x[..., :t]
+    return kept + x[..., t:].sum(axis=-1, keepdims=True) / kept.shape[-1]

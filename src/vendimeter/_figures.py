@@ -1,4 +1,4 @@
-"""What metrics give back: figures with a name, and numbers that know what belongs to them."""
+"""What functions give back beside scores: figures with a name, and numbers that know what belongs to them."""
 
 from __future__ import annotations
 

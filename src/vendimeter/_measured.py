@@ -1,0 +1,149 @@
+"""What metrics and analyses take: collections in place of samples, weights or counts, and errors that say whose."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _frames
+from vendimeter._arrays import refuse_set
+from vendimeter._devices import wide_mode
+from vendimeter._options import check_rng
+from vendimeter._score import similarity_of
+from vendimeter._tables import check_alignment
+from vendimeter._weights import probabilities
+from vendimeter.errors import InputError, MatrixError
+from vendimeter.io.collection import Collection
+from vendimeter.similarity import Similarity
+
+__all__ = ["about", "collected", "measured"]
+
+_REFERENCE = "reference: "
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Say that an error about samples is one about something else, such as the reference."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def collected(
+    function: Callable[..., Any] | None = None, *, groups: bool = False, complete: bool = False
+) -> Any:
+    """Let a metric take a `Collection` for `samples` and for `reference`, and frames of any library.
+
+    Weights of a collection become the option `weights` where the metric has one, and are refused where it has not. The
+    first item that an error names gets its place in the file. With arrays of JAX, its 64-bit mode is on.
+
+    Parameters
+    ----------
+    function : callable
+        A function of (samples, …) or (samples, reference, …).
+    groups : bool
+        Whether samples may be lists of texts, each a group of its own.
+    complete : bool
+        Whether the metric needs the records that were left out on reading.
+    """
+    if function is None:
+        return functools.partial(collected, groups=groups, complete=complete)
+    signature = inspect.signature(function)
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    plain = inspect.Signature(bare)
+
+    @functools.wraps(function)
+    def taking(*args: Any, **options: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}; it is {function.__name__}{plain}") from None
+        given = bound.arguments
+        sources: dict[str, Collection] = {}
+        for name in ("samples", "reference"):
+            if isinstance(given.get(name), Collection):
+                source = sources[name] = given[name]
+                given[name] = source.samples if groups else source.one()
+            elif name in given:
+                given[name] = _frames.known(given[name])
+        if "samples" in sources:
+            _fit(sources["samples"], given, signature, function.__name__)
+            if complete and sources["samples"].skipped.count:
+                raise InputError(
+                    f"{sources['samples'].skipped.count:,} records were left out on reading, and {function.__name__} "
+                    "counts what is broken; expected all of them. Read the file without skip_broken, or pass "
+                    "collection.samples to count only those that were read."
+                )
+        if "reference" in sources and sources["reference"].weights is not None:
+            raise _weighted("reference", function.__name__)
+        wide = wide_mode("float64", given.get("samples"), given.get("reference"))
+        with wide, _placed(sources), _mended_by_kernels():
+            return function(*bound.args, **bound.kwargs)
+
+    return taking
+
+
+def _fit(source: Collection, given: dict[str, Any], signature: inspect.Signature, metric: str) -> None:
+    """The kernel and the weights that belong to a collection, in the arguments of a metric."""
+    known = signature.parameters
+    if "kernel" in known:
+        source.refuse_default(given.get("kernel", known["kernel"].default))
+    if source.weights is None:
+        return
+    if "weights" not in known:
+        raise _weighted("collection", metric)
+    if given.get("weights") is None and given.get("counts") is None:
+        given["weights"] = source.probabilities()
+
+
+def _weighted(what: str, metric: str) -> InputError:
+    return InputError(
+        f"the {what} has weights, and {metric} counts every sample once; expected samples of equal weight. Pass "
+        f"{what}.samples to leave the weights away."
+    )
+
+
+@contextmanager
+def _mended_by_kernels() -> Iterator[None]:
+    """Where a score would take normalize=True or symmetrize=True, a metric leaves that to its kernel."""
+    try:
+        yield
+    except MatrixError as error:
+        text = str(error)
+        for option in ("normalize", "symmetrize"):
+            text = text.replace(
+                f"pass {option}=True", f"take kernel=vendimeter.kernels.Precomputed({option}=True)"
+            )
+        raise type(error)(text) from None
+
+
+@contextmanager
+def _placed(sources: dict[str, Collection]) -> Iterator[None]:
+    """Put the place in the file behind the first item that an error names."""
+    try:
+        yield
+    except InputError as error:
+        whose = "reference" if str(error).startswith(_REFERENCE) else "samples"
+        if whose not in sources:
+            raise
+        with sources[whose].placed():
+            raise
+
+
+def measured(
+    samples: Any, kernel: Any, weights: Any, counts: Any, rng: Any
+) -> tuple[Similarity, np.ndarray, int]:
+    """The similarities of the samples, the probability of each, and how many items they stand for."""
+    name, given = ("weights", weights) if counts is None else ("counts", counts)
+    if given is not None:
+        refuse_set(samples, name)
+        check_alignment(samples, given, name)
+    similarity = similarity_of(samples, kernel, check_rng(rng))
+    shares, n = probabilities(weights, counts, similarity.n)
+    return similarity, np.full(n, 1 / n) if shares is None else shares, n
