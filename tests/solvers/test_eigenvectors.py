@@ -1,4 +1,4 @@
-"""Eigenvectors: coordinates of the items reproduce similarities, eigenvalues and scores, for every kind of similarity."""
+"""Eigenvectors: coordinates of the items reproduce similarities, eigenvalues and scores, for every kind of them."""
 
 from __future__ import annotations
 
