@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.results import html_table, number
+from vendimeter.results import Score, html_table, number
 
 __all__ = ["Count", "Figure", "Figures"]
 
@@ -108,6 +108,8 @@ def plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, bool):
         return value
+    if isinstance(value, Score):  # with its bounds
+        return value.to_dict()
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, int):

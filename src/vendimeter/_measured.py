@@ -111,12 +111,12 @@ def _weighted(what: str, metric: str) -> InputError:
 
 @contextmanager
 def _mended_by_kernels() -> Iterator[None]:
-    """Where a score would take normalize=True or symmetrize=True, a metric leaves that to its kernel."""
+    """Where a score would take normalize, symmetrize or project=True, a metric leaves that to its kernel."""
     try:
         yield
     except MatrixError as error:
         text = str(error)
-        for option in ("normalize", "symmetrize"):
+        for option in ("normalize", "symmetrize", "project"):
             text = text.replace(
                 f"pass {option}=True", f"take kernel=vendimeter.kernels.Precomputed({option}=True)"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from vendimeter.errors import InputError
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
 from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
+
+if TYPE_CHECKING:
+    from vendimeter.plots import Display
 
 __all__ = ["Columns", "GroupScores"]
 
@@ -251,6 +254,12 @@ class GroupScores:
         ]
         more = [(f"… {len(rows) - 50} more", "", "", "", "")] if len(rows) > 50 else []
         return html_table(rows[:50] + more, ("group", "n", "q", "score", "bounds"))
+
+    def plot(self, ax: Any = None) -> Display:
+        """Draw the groups ranked by their scores, or the distribution of many; see `vendimeter.plots.groups`."""
+        from vendimeter.plots import groups
+
+        return groups(self, ax=ax)
 
     def mean(self, by: Any = None, unit: Any = None) -> GroupMeans:
         """Means over groups, with standard errors and, where units are shared, paired differences.

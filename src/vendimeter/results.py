@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from vendimeter._messages import unknown
 from vendimeter._optional import require
 from vendimeter._options import as_number
 from vendimeter.spectrum import Level, Spectrum, parse_order
+
+if TYPE_CHECKING:
+    from vendimeter.plots import Display
 
 __all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage"]
 
@@ -300,6 +303,12 @@ class Score(float):
             "diagnostics": dict(self.diagnostics),
         }
 
+    def plot(self, ax: Any = None) -> Display:
+        """Draw the eigenvalues with the score among them; see `vendimeter.plots.spectrum`."""
+        from vendimeter import plots
+
+        return plots.spectrum(self, ax=ax)
+
 
 def none_if_nan(value: float) -> float | None:
     """A plain float, or None where it is not a number, which JSON cannot write."""
@@ -371,10 +380,7 @@ class Profile(Mapping[float, Score]):
         }
 
     def _repr_html_(self) -> str:
-        rows = [
-            (order_name(q), number(score), shown(score.bounds), score.level)
-            for q, score in self._scores.items()
-        ]
+        rows = [(order_name(q), number(s), shown(s.bounds), s.level) for q, s in self._scores.items()]
         return html_table(rows, ("q", "score", "bounds", "level"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -384,3 +390,9 @@ class Profile(Mapping[float, Score]):
     def to_frame(self) -> Any:
         """A pandas frame with one row an order."""
         return data_frame(self._columns())
+
+    def plot(self, ax: Any = None) -> Display:
+        """Draw the scores over their orders; see `vendimeter.plots.profile`."""
+        from vendimeter import plots
+
+        return plots.profile(self, ax=ax)

@@ -79,6 +79,19 @@ def test_negative_eigenvalues_are_dropped_where_that_is_asked_for():
     )
 
 
+@pytest.mark.parametrize("light", [1e-15, 1e-30, 1e-310])
+def test_items_of_hardly_any_weight_have_coordinates_all_the_same(light):
+    data = rows(20, 3)
+    weights = np.ones(20)
+    weights[[2, 7]] = light
+    weights /= weights.sum()
+    found = decompose(RBF(1.0).similarity(data), weights)
+    y = found.coordinates(slice(None))
+    K = RBF(1.0).similarity(data).dense()
+    heavy = np.setdiff1d(np.arange(20), [2, 7])
+    np.testing.assert_allclose(y[[2, 7]] @ y[heavy].T, K[np.ix_([2, 7], heavy)], atol=1e-9)
+
+
 def test_arrays_of_every_library_give_the_same_coordinates(library):
     data = rows(40, 6)
     there = decompose(as_kernel("cosine").similarity(library.array(data)), None)

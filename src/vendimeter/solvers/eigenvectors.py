@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, as_like, move, namespace, to_host, transposed
+from vendimeter._devices import DEVICE_BYTES, as_like, move, namespace, select, to_host, transposed
 from vendimeter._matrix_checks import Policy, tolerance_of
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Index, Matrix, Similarity
@@ -28,6 +28,7 @@ from vendimeter.solvers.shapes import same_items
 __all__ = ["Decomposition", "decompose"]
 
 SPARSE_WIDTH = 4096  # columns of sparse features up to which their d×d matrix is dense
+LIGHT = 1e-8  # of the mean weight: lighter items have their coordinates from their similarities
 
 
 class Decomposition(ABC):
@@ -99,38 +100,31 @@ class _Rows(Decomposition):
         scale: float,
     ):
         super().__init__(similarity.n, solution, similarity.like)
-        self._similarity, self._index, self._weights, self._place = similarity, index, weights, place
+        self._similarity, self._index, self._weights = similarity, index, weights
         self._scale = scale  # what all eigenvalues were divided by, where negative ones were dropped
-        vectors = vectors[:, : len(self.values)]
-        roots = np.sqrt(self.values[None, :] / weights[:, None])
-        if self.like is None:
-            vectors *= roots
-            self._held_rows = vectors
-        else:
-            self._held_rows = vectors * move(roots, vectors)
+        self._vectors = vectors[:, : len(self.values)]
+        # Where an item weighs next to nothing, 1/√p would make coordinates of what rounding left in the vectors.
+        light = weights < LIGHT / len(weights)
+        self._place = np.where(light[place], -1, place) if light.any() else place
 
     def coordinates(self, index: Index) -> Any:
-        places = self._place[positions_of(index, self.n)]
-        found = (
-            self._held_rows[np.maximum(places, 0)]
-            if self.like is None
-            else namespace(self._held_rows).take(
-                self._held_rows, move(np.maximum(places, 0), self._held_rows), axis=0
-            )
-        )
-        if places.min(initial=0) >= 0:
-            return found
-        return self._with_absent(found, positions_of(index, self.n), places)
+        items = positions_of(index, self.n)
+        places = self._place[items]
+        safe = np.maximum(places, 0)
+        roots = np.sqrt(self.values[None, :] / np.where(places < 0, 1.0, self._weights[safe])[:, None])
+        found = select(self._vectors, safe) * move(roots, self._vectors)
+        return found if places.min(initial=0) >= 0 else self._with_absent(found, items, places)
 
     def _with_absent(self, found: Any, items: np.ndarray, places: np.ndarray) -> Any:
-        """Coordinates where some of the items have no weight, which are not in the matrix."""
-        host, absent = to_host(found).copy(), np.flatnonzero(places < 0)
+        """Coordinates where some of the items have no weight, which are not in the matrix, or next to none."""
+        host, absent = np.array(to_host(found)), np.flatnonzero(places < 0)
+        # Of λ = 0 up to rounding, nothing is known: the direction stays out.
+        known = self.values > self.values[0] * 1e-14
+        divisor = np.where(known, np.sqrt(self.values) * self._scale, np.inf)
+        vectors = to_host(self._vectors) * np.sqrt(self._weights)[:, None]
         for part in blocks(len(absent), len(self._index)):
             similar = to_host(self._similarity.block(items[absent[part]], self._index))
-            # Σ_j k(i, j) √p_j u_ja/√λ_a, and √p_j u_ja = p_j y_ja/√λ_a; a direction of no eigenvalue stays out.
-            below = self.values > self.values[0] * 1e-14
-            image = (similar * self._weights) @ to_host(self._held_rows)
-            host[absent[part]] = np.where(below, image / (self.values * self._scale), 0.0)
+            host[absent[part]] = (similar @ vectors) / divisor
         return as_like(host, self.like)
 
 

@@ -1,0 +1,100 @@
+"""Scores of many subsets of one collection, whose similarities are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vendimeter._matrix_checks import Policy
+from vendimeter._membership import Membership
+from vendimeter._score_groups import Request, solve_groups
+from vendimeter.groups import Columns
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.solvers.exact import validated
+from vendimeter.solvers.plan import EXACT_SIDE
+
+__all__ = ["held", "subset_scores"]
+
+CHUNK = 4096  # subsets that are scored at a time: their eigenvalues are held meanwhile
+
+
+def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
+    """The same similarities so that subsets of them are cheap: as a matrix, where rows are fewer than features.
+
+    A user's function is called and checked once. Beyond `most` items nothing is held, and subsets are computed when
+    they are asked for.
+    """
+    if isinstance(similarity, Matrix):
+        return similarity.checked()
+    narrow = isinstance(similarity, Features) and similarity.width <= similarity.n
+    if narrow or similarity.n > most:
+        return similarity
+    if isinstance(similarity, Pairwise) and not similarity.trusted:
+        _, matrix = validated(similarity.dense(), similarity, None)
+    else:
+        matrix = Matrix(
+            similarity.dense(), policy=similarity.policy, trusted=True, rounding=similarity.entry_error
+        )
+    matrix.kernel = similarity.kernel
+    return matrix
+
+
+def subset_scores(
+    similarity: Similarity,
+    subsets: Sequence[np.ndarray],
+    orders: Sequence[float],
+    weights: Sequence[np.ndarray] | None = None,
+    *,
+    rng: int = 0,
+) -> np.ndarray:
+    """The scores of the items at each of these arrays of positions, of shape (subsets, orders); an empty one is NaN.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of all items; see `held`.
+    subsets : list of ndarray
+        Positions of items, each at most once.
+    orders : list of float
+        The orders q.
+    weights : list of ndarray, optional
+        Probabilities of the items of each subset, which sum to 1; uniform by default.
+    rng : int
+        Seed of what is random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vendimeter.similarity import Features
+    >>> subset_scores(Features(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
+    array([2., 4.])
+    """
+    request = Request(list(orders), "float64", Policy(), rng)
+    found = [
+        _scores(
+            similarity, subsets[i : i + CHUNK], None if weights is None else weights[i : i + CHUNK], request
+        )
+        for i in range(0, len(subsets), CHUNK)
+    ]
+    return np.concatenate(found) if found else np.empty((0, len(orders)))
+
+
+def _scores(
+    similarity: Similarity,
+    subsets: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray] | None,
+    request: Request,
+) -> np.ndarray:
+    sizes = np.array([len(subset) for subset in subsets], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    groups = Membership(
+        range(len(subsets)),
+        starts,
+        np.concatenate(subsets).astype(np.int64),
+        None if weights is None else np.concatenate(weights),
+        sizes,
+    )
+    columns = Columns(groups.labels, request.orders, "")
+    solve_groups(columns, np.arange(len(subsets)), similarity, groups, request)
+    return columns.value

@@ -1,0 +1,96 @@
+"""What all pictures share: axes, colours, and text of the user's that is drawn as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vendimeter._messages import printable
+from vendimeter._optional import require
+
+__all__ = [
+    "AS_IT_STANDS",
+    "GREY",
+    "LIGHT",
+    "PALETTE",
+    "SEQUENTIAL",
+    "Display",
+    "axes",
+    "legend",
+    "plain",
+    "shown",
+    "ticks",
+]
+
+# The palette of Okabe and Ito, which stays distinct for colour-blind readers; blue first, which is that of scores.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
+GREY, LIGHT = "#666666", "#D9D9D9"
+SEQUENTIAL = "cividis"  # of similarities, from low to high: even in lightness, and for colour-blind readers
+LONGEST = 32  # characters of a label
+# How text of the user's is drawn, never as mathematics or TeX: ``ax.set_title(shown(name), **AS_IT_STANDS)``.
+AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
+
+
+def shown(value: Any, most: int = LONGEST) -> str:
+    """A user's text without control characters, cut to a length."""
+    return printable(value, most)
+
+
+@dataclass(frozen=True)
+class Display:
+    """A picture that was drawn.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes it was drawn on; of several, the first.
+    axes_ : tuple
+        All of them.
+    """
+
+    ax_: Any
+    axes_: tuple[Any, ...] = ()
+
+    @property
+    def figure_(self) -> Any:
+        """The figure, such as ``figure_.savefig("scores.png")``."""
+        return self.ax_.figure
+
+
+def axes(ax: Any = None, *, width: float = 6.4, height: float = 4.0) -> Any:
+    """The axes to draw on: those given, or of a new figure."""
+    if ax is not None:
+        return ax
+    pyplot = require("matplotlib.pyplot", extra="plots", purpose="plot()")
+    _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")
+    plain(ax)
+    return ax
+
+
+def plain(ax: Any) -> None:
+    """Without the frame's upper and right edge."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def as_it_stands(label: Any) -> Any:
+    """A text of matplotlib's that is no longer read as mathematics."""
+    label.set_parse_math(False)
+    label.set_usetex(False)
+    return label
+
+
+def ticks(axis: Any, places: Sequence[float], names: Iterable[Any], **how: Any) -> None:
+    """Names of the user's at places of an axis, ``ax.xaxis`` or ``ax.yaxis``."""
+    axis.set_ticks(list(places), [shown(name) for name in names], **how)
+    for label in axis.get_ticklabels():
+        as_it_stands(label)
+
+
+def legend(ax: Any, handles: Sequence[Any], names: Sequence[Any], **how: Any) -> Any:
+    """A legend with names of the user's, which may begin with an underscore: matplotlib would leave those out."""
+    made = ax.legend(handles, [f"{i}" for i in range(len(handles))], frameon=False, **how)
+    for label, name in zip(made.get_texts(), names, strict=True):
+        as_it_stands(label).set_text(shown(name))
+    return made

@@ -1,0 +1,239 @@
+"""Galleries: what is in the least and the most diverse classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _frames, _tables
+from vendimeter._arrays import length, refuse_set
+from vendimeter._measured import collected
+from vendimeter._membership import Membership, read
+from vendimeter._messages import unknown
+from vendimeter._options import check_rng, whole_number
+from vendimeter._score import similarity_of
+from vendimeter._weights import raw_weights
+from vendimeter.analysis._subsets import subset_scores
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.collection import Collection
+from vendimeter.metrics._pair_sums import row_sums
+from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
+from vendimeter.plots._style import Display, shown
+from vendimeter.similarity import Matrix, Similarity
+from vendimeter.spectrum import parse_order
+
+__all__ = ["gallery"]
+
+USUAL = {
+    "images": 100,
+    "vectors": 24,
+    "molecules": 16,
+    "texts": 12,
+    "other": 12,
+}  # items of a class, unless told
+COLUMNS = {"images": 10, "vectors": 3, "molecules": 4, "texts": 2, "other": 2}
+HEADING, GAP = 0.42, 0.3  # inches above a class, and between two
+
+
+def gallery(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    by: Any = None,
+    items: Any = None,
+    classes: Sequence[Any] | None = None,
+    lowest: int = 1,
+    highest: int = 1,
+    count: int | None = None,
+    columns: int | None = None,
+    kind: str | None = None,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    rng: int = 0,
+    ax: Any = None,
+) -> Display:
+    """The classes with the lowest and the highest score, each with its items in decreasing order of mean similarity.
+
+    The first item of a class, at the upper left, is the one that is most similar to the others of the class.
+
+    Parameters
+    ----------
+    samples, kernel
+        As for `vendimeter.score`; parameters that come from data are fitted on all items.
+    by : list, array, or name of a column
+        One label (or set of labels) an item, as for `vendimeter.score_groups`.
+    items : array, list or table, optional
+        What to draw, one an item, such as the pictures where the samples are their embeddings; the samples themselves
+        by default.
+    classes : list, optional
+        The labels of the classes to draw, in this order, in place of the lowest and highest.
+    lowest, highest : int
+        How many classes of low and of high score; 0 for none.
+    count : int, optional
+        How many items of each class, the most similar ones of them; 100 pictures, 16 molecules, 12 texts by default.
+    columns : int, optional
+        Items side by side.
+    kind : {"images", "texts", "molecules", "vectors", "other"}, optional
+        What the items are; told by the kernel and the items without it.
+    q : float or str
+        The order of the score.
+    weights, counts : array of shape (n,), optional
+        As for `vendimeter.score_groups`.
+    rng : int
+        Seed of everything random.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw on; a new figure without them.
+
+    Returns
+    -------
+    Display
+
+    References
+    ----------
+    Friedman and Dieng: The Vendi Score, TMLR 2023, the figures of the categories of CIFAR-100, Fashion MNIST, CelebA
+    and GoodScents with the lowest and highest score, of 100 examples each.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from matplotlib.figure import Figure
+    >>> words = ["ape", "ape", "bee", "cat", "dog"]
+    >>> drawn = vm.plots.gallery(words, "match", by=["x", "x", "x", "y", "y"], ax=Figure().subplots())
+    >>> [text.get_text() for text in drawn.ax_.texts]
+    ['x: 1.89 of 3', 'ape', 'ape', 'bee', 'y: 2 of 2', 'cat', 'dog']
+    """
+    told = kind
+    if isinstance(samples, Collection):
+        by = samples.labels_by(by)
+        told = kind or (samples.kind if items is None and samples.kind in CELLS else None)
+    else:
+        samples = _frames.known(samples)
+        if by is not None and _tables.has_columns(samples):
+            by = _tables.labels(samples, by)
+    if by is None:
+        raise InputError("a gallery shows classes, and there are no labels; expected by=labels, one an item.")
+    check_kind(kind)
+    classes_of = _classes(
+        samples,
+        kernel,
+        by=by,
+        q=q,
+        chosen=(classes, lowest, highest),
+        weights=weights,
+        counts=counts,
+        rng=rng,
+    )
+    drawn = samples.one() if isinstance(samples, Collection) and items is None else samples
+    if items is not None:
+        drawn = _frames.known(items)
+        if length(drawn) != classes_of[1]:
+            raise InputError(
+                f"items has {length(drawn)} entries and there are {classes_of[1]} samples; expected one an item."
+            )
+    found = classes_of[0]
+    told = told or kind_of(item_at(drawn, int(found[0].items[0])), classes_of[2] if items is None else None)
+    return _lay_out(found, drawn, told, count, columns, ax)
+
+
+class _Class:
+    """A class to be drawn: its label, its score, how many items it has, and their positions in order."""
+
+    def __init__(self, label: Any, score: float, size: int, items: np.ndarray):
+        self.label, self.score, self.size, self.items = label, score, size, items
+
+    @property
+    def heading(self) -> str:
+        return f"{shown(self.label)}: {self.score:.3g} of {self.size:,}"
+
+
+@collected
+def _classes(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    by: Any,
+    q: Any,
+    chosen: Any,
+    weights: Any = None,
+    counts: Any = None,
+    rng: Any,
+) -> tuple[list[_Class], int, Any]:
+    """The classes to draw, how many samples there are, and the kernel."""
+    rng, order = check_rng(rng), parse_order(q)
+    refuse_set(samples, "labels")
+    _tables.check_alignment(samples, by, "by")
+    similarity = similarity_of(samples, kernel, rng)
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked()
+    groups = read(by, similarity.n, raw_weights(weights, counts))
+    parts = [groups.items[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
+    shares = [_shares(groups, g) for g in range(len(parts))]
+    scores = subset_scores(similarity, parts, [order], shares, rng=rng)[:, 0]
+    found = [
+        _Class(
+            groups.labels[g],
+            float(scores[g]),
+            int(groups.sizes[g]),
+            parts[g][np.argsort(-_typical(similarity, parts[g], shares[g]), kind="stable")],
+        )
+        for g in _which(groups, scores, *chosen)
+    ]
+    return found, similarity.n, similarity.kernel
+
+
+def _shares(groups: Membership, g: int) -> np.ndarray:
+    a, b = int(groups.starts[g]), int(groups.starts[g + 1])
+    return np.full(b - a, 1 / max(b - a, 1)) if groups.weights is None else groups.weights[a:b]
+
+
+def _typical(similarity: Similarity, items: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The mean similarity of each item with all of its class, as of `vendimeter.metrics.mean_similarity`."""
+    return row_sums(similarity.take(items), shares, shares, items)
+
+
+def _which(groups: Membership, scores: np.ndarray, classes: Any, lowest: Any, highest: Any) -> list[int]:
+    if classes is not None:
+        places = {label: g for g, label in enumerate(groups.labels)}
+        if isinstance(classes, str) or not len(classes):
+            raise InputError("classes is empty or a text; expected a list of labels.")
+        for label in classes:
+            if label not in places:
+                raise unknown("class", label, groups.labels)
+            if math.isnan(scores[places[label]]):
+                raise EmptyError(f"class {label!r} is empty; expected one with items.")
+        return [places[label] for label in classes]
+    low, high = (
+        0 if given == 0 else whole_number(given, name)
+        for given, name in ((lowest, "lowest"), (highest, "highest"))
+    )
+    ranked = [int(g) for g in np.argsort(scores, kind="stable") if not math.isnan(scores[g])]
+    if low + high == 0 or not ranked:
+        raise EmptyError(
+            "no class is to be drawn; expected lowest or highest of 1 or more, and a class with items."
+        )
+    return ranked if low + high >= len(ranked) else ranked[:low] + ranked[len(ranked) - high :]
+
+
+def _lay_out(found: list[_Class], drawn: Any, kind: str, count: Any, columns: Any, ax: Any) -> Display:
+    most = USUAL[kind] if count is None else whole_number(count, "count")
+    across = min(COLUMNS[kind] if columns is None else whole_number(columns, "columns"), most)
+    width, height = CELLS[kind]
+    panel = max(across * width, 1.6)
+    beside = min(len(found), max(1, round(13 / (panel + GAP)))) if len(found) > 2 else len(found)
+    beside = -(-len(found) // -(-len(found) // beside))  # as even as can be
+    lines = [found[start : start + beside] for start in range(0, len(found), beside)]
+    rows = [max(-(-min(len(one.items), most) // across) for one in line) for line in lines]
+    tops = np.cumsum([0.0, *(HEADING + count * height for count in rows)]).tolist()
+    sheet = Sheet(ax, beside * panel + (beside - 1) * GAP, tops[-1])
+    for top, line in zip(tops, lines, strict=False):
+        for place, one in enumerate(line):
+            left = place * (panel + GAP)
+            sheet.write(one.heading, left + 0.02, top + 0.62 * HEADING, va="center", size=10)
+            for i, position in enumerate(one.items[:most].tolist()):
+                x, y = left + i % across * width, top + HEADING + i // across * height
+                sheet.put(item_at(drawn, position), kind, x, y)
+    return Display(sheet.ax, (sheet.ax,))

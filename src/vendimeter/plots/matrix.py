@@ -1,0 +1,224 @@
+"""The matrix of similarities as a picture, its items in an order that makes it readable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vendimeter import _frames, _tables
+from vendimeter._arrays import refuse_set
+from vendimeter._devices import to_host
+from vendimeter._measured import collected
+from vendimeter._membership import Membership, read
+from vendimeter._messages import brief
+from vendimeter._options import as_number, check_rng, whole_number
+from vendimeter._score import similarity_of
+from vendimeter.analysis._orderings import evenly, first_label, ordering
+from vendimeter.errors import InputError
+from vendimeter.io.collection import Collection
+from vendimeter.plots._style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
+from vendimeter.similarity import Matrix, Similarity
+
+__all__ = ["kernel_matrix", "matrix_of"]
+
+MOST = 1000  # items of a picture: it has hardly more pixels
+MODES = 10  # along which items are put in order
+DIVERGING = "PuOr"  # where similarities are negative: even for colour-blind readers, and white at 0
+LOW = 0.1  # from which on the lowest similarities, not 0, are the darkest: else all of it would be light
+NAMED = 40  # blocks of labels that have room for their names
+ORDERED = {
+    "modes": "like items beside each other",
+    "lexicographic": "in the order of the items themselves",
+    "labels": "label by label",
+    "given": "as given",
+}
+
+
+def kernel_matrix(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    order: Any = "modes",
+    by: Any = None,
+    most: int = MOST,
+    limits: tuple[float, float] | None = None,
+    rng: int = 0,
+    ax: Any = None,
+) -> Display:
+    """The matrix of similarities, with its items in an order that shows what there is.
+
+    Parameters
+    ----------
+    samples, kernel
+        As for `vendimeter.score`.
+    order : str or array
+        "modes" (like items beside each other, by their loadings along ten leading modes), "lexicographic" (by the items
+        themselves, as the paper sorts molecules by SMILES: copies make blocks), "labels" (label by label, within each
+        by modes), "given", or positions.
+    by : list, array, or name of a column, optional
+        One label an item, drawn as colours along the side; block by block with their names where ``order="labels"``.
+    most : int
+        How many items are drawn: of more, so many evenly along the order, which the picture says.
+    limits : (float, float), optional
+        The similarities at both ends of the colours. By default from 0, or the lowest 1% where these are higher, to 1;
+        the same in both directions where some are negative.
+    rng : int
+        Seed of everything random.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw on; a new figure without them.
+
+    Returns
+    -------
+    Display
+
+    References
+    ----------
+    Friedman and Dieng: The Vendi Score, TMLR 2023, the figure of kernel matrices of 250 molecules, sorted
+    lexicographically by SMILES.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from matplotlib.figure import Figure
+    >>> drawn = vm.plots.kernel_matrix(["b", "a", "b"], "match", order="lexicographic", ax=Figure().subplots())
+    >>> drawn.ax_.images[0].get_array().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    if isinstance(samples, Collection):
+        by = samples.labels_by(by)
+    else:
+        samples = _frames.known(samples)
+        if by is not None and _tables.has_columns(samples):
+            by = _tables.labels(samples, by)
+    return _kernel_matrix(samples, kernel, order=order, by=by, most=most, limits=limits, rng=rng, ax=ax)
+
+
+@collected
+def _kernel_matrix(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    order: Any,
+    by: Any,
+    most: Any,
+    limits: Any,
+    rng: Any,
+    ax: Any,
+    weights: Any = None,
+) -> Display:
+    # Weights are taken so that a collection may have them; a similarity is the same for all weights.
+    rng, most = check_rng(rng), whole_number(most, "most")
+    if by is not None:
+        refuse_set(samples, "labels")
+        _tables.check_alignment(samples, by, "by")
+    similarity = similarity_of(samples, kernel, rng)
+    n = similarity.n
+    groups = None if by is None else read(by, n, None)
+
+    def coordinates() -> np.ndarray:
+        from vendimeter.analysis._leading_modes import leading
+
+        return leading(similarity, np.full(n, 1 / n), MODES, rng).coordinates
+
+    positions = ordering(order, n, coordinates=coordinates, items=samples, groups=groups, rng=rng)
+    return matrix_of(similarity, positions, groups=groups, named=order, most=most, limits=limits, ax=ax)
+
+
+def matrix_of(
+    similarity: Similarity,
+    order: np.ndarray,
+    *,
+    groups: Membership | None = None,
+    named: Any = "given",
+    most: int = MOST,
+    limits: Any = None,
+    ax: Any = None,
+) -> Display:
+    """Draw the similarities of the items at these positions, in this order."""
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked()
+    chosen = evenly(order, most)
+    matrix = to_host(similarity.take(chosen).dense())
+    ax = axes(ax, width=5.6, height=4.8)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    size = len(chosen)
+    how = _colours(matrix, limits)
+    image = ax.imshow(matrix, **how)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    below, above = matrix.min() < how["vmin"], matrix.max() > how["vmax"] + 1e-9
+    extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend=extend)
+    bar.set_label("similarity")
+    bar.outline.set_visible(False)
+    words = ORDERED.get(named, "in a given order") if isinstance(named, str) else "in a given order"
+    count = f"{size:,} items" if size == len(order) else f"{size:,} of {len(order):,} items, evenly"
+    ax.set_xlabel(f"{count}, {words}")
+    if groups is not None:
+        _side(ax, groups, first_label(groups, similarity.n)[chosen])
+    return Display(ax, (ax, bar.ax))
+
+
+def _colours(matrix: np.ndarray, limits: Any) -> dict[str, Any]:
+    """The colour map and its ends."""
+    negative = float(matrix.min()) < -0.05
+    if limits is not None:
+        low, high = (
+            (as_number(end) for end in limits) if np.ndim(limits) == 1 and len(limits) == 2 else (1.0, 0.0)
+        )
+        if not low < high:
+            raise InputError(
+                f"limits={brief(limits)}; expected two similarities, the lower first, such as (0, 1)."
+            )
+        return {"cmap": DIVERGING if negative and low == -high else SEQUENTIAL, "vmin": low, "vmax": high}
+    if negative:
+        reach = min(max(-float(matrix.min()), float(np.quantile(matrix, 0.99))), 1.0)
+        return {"cmap": DIVERGING, "vmin": -reach, "vmax": reach}
+    low = float(np.quantile(matrix, 0.01))
+    return {"cmap": SEQUENTIAL, "vmin": low if LOW < low < 1 else 0.0, "vmax": 1.0}
+
+
+def _side(ax: Any, groups: Membership, label: np.ndarray) -> None:
+    """A strip of the labels' colours at the left; names beside blocks that are in one piece, or else in a legend."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Patch
+
+    size = len(label)
+    colours = np.array(
+        [to_rgba(PALETTE[i % len(PALETTE)]) for i in range(len(groups.labels))] + [to_rgba("white")]
+    )
+    width = 0.03 * size
+    ax.set_autoscale_on(False)
+    ax.imshow(
+        colours[label][:, None, :],
+        extent=(-0.5 - 1.5 * width, -0.5 - 0.5 * width, size - 0.5, -0.5),
+        aspect="equal",
+    )
+    ax.set_xlim(-0.5 - 1.5 * width, size - 0.5)
+    cuts = np.flatnonzero(np.diff(label)) + 1
+    starts, ends = np.r_[0, cuts], np.r_[cuts, size]
+    there = label[starts]
+    if len(starts) == len(np.unique(label)):  # every label is in one piece
+        tall = (ends - starts) >= size / NAMED
+        named = [(i, at) for i, at in enumerate(there.tolist()) if at >= 0 and tall[i]]
+        places = [(starts[i] + ends[i] - 1) / 2 for i, _ in named]
+        ticks(ax.yaxis, places, [shown(groups.labels[at], 18) for _, at in named], fontsize="small")
+        ax.tick_params(axis="y", length=0)
+        for cut in cuts.tolist():
+            ax.axhline(cut - 0.5, xmin=1.5 * width / (size + 1.5 * width), color="white", linewidth=0.4)
+            ax.axvline(cut - 0.5, color="white", linewidth=0.4)
+    elif len(groups.labels) <= len(PALETTE):
+        patches = [Patch(color=PALETTE[i]) for i in range(len(groups.labels))]
+        legend(
+            ax,
+            patches,
+            groups.labels,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.07),
+            ncols=4,
+            fontsize="small",
+        )
+    else:
+        ax.set_ylabel(f"colours of {len(groups.labels):,} labels come again", fontsize="small", color=GREY)

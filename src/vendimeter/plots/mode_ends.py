@@ -1,0 +1,168 @@
+"""Pictures of modes: their shares, and the items at both ends of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vendimeter._arrays import length
+from vendimeter._options import whole_number
+from vendimeter.errors import InputError
+from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
+from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend
+
+if TYPE_CHECKING:
+    from vendimeter.analysis.eigenmodes import Modes
+
+__all__ = ["exemplars", "modes"]
+
+MARGIN = 0.75  # inches at the left, for the names of the modes
+GAP = 0.3  # inches between the two ends
+HEADING = 0.28
+USUAL = {
+    "images": 8,
+    "vectors": 4,
+    "molecules": 4,
+    "texts": 3,
+    "other": 3,
+}  # at each end, unless more are asked for
+
+
+def modes(found: Modes, ax: Any = None) -> Display:
+    """Bars of the shares of the leading modes, and what they add up to.
+
+    Parameters
+    ----------
+    found : Modes
+        From `vendimeter.modes`.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw on; a new figure without them.
+
+    Returns
+    -------
+    Display
+        Hatched bars are modes whose vectors are arbitrary, because their eigenvalues are as good as equal.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from matplotlib.figure import Figure
+    >>> found = vm.modes(["a", "a", "b"], "match")
+    >>> [f"{bar.get_height():.3f}" for bar in vm.plots.modes(found, ax=Figure().subplots()).ax_.patches]
+    ['0.667', '0.333']
+    """
+    ax = axes(ax)
+    places = np.arange(len(found))
+    bars = ax.bar(places, found.shares, color=PALETTE[0], width=0.75)
+    for bar, arbitrary in zip(bars, found.degenerate.tolist(), strict=True):
+        if arbitrary:
+            bar.set(hatch="////", edgecolor="white")
+    (line,) = ax.plot(
+        places,
+        np.cumsum(found.shares),
+        color=PALETTE[1],
+        marker="s",
+        markersize=4,
+        linestyle="--",
+        linewidth=1.3,
+    )
+    ax.set_ylim(0, 1.04)
+    if len(found) <= 25:
+        ax.set_xticks(places)
+    ax.set_xlabel("mode")
+    ax.set_ylabel("share of the spectrum")
+    handles, names = [bars[0], line], ["share", "sum so far"]
+    if found.degenerate.any():
+        at = int(np.flatnonzero(found.degenerate)[0])
+        handles.append(bars[at])
+        names.append("arbitrary: equal eigenvalues")
+        if at == 0:
+            handles, names = handles[1:], names[1:]
+    legend(ax, handles, names, loc="best")
+    return Display(ax, (ax,))
+
+
+def exemplars(
+    found: Modes,
+    items: Any = None,
+    *,
+    modes: int | Sequence[int] = 5,
+    count: int | None = None,
+    kind: str | None = None,
+    ax: Any = None,
+) -> Display:
+    """The items at both ends of each mode, a row a mode: highest loadings at the left, lowest at the right.
+
+    Parameters
+    ----------
+    found : Modes
+        From `vendimeter.modes`.
+    items : array, list or table, optional
+        What to draw, one an item, such as the pictures where the samples were their embeddings; the samples themselves
+        by default.
+    modes : int or list of int
+        How many of the leading modes, or which.
+    count : int, optional
+        How many items at each end; as many as were asked for as exemplars, and have room, by default.
+    kind : {"images", "texts", "molecules", "vectors", "other"}, optional
+        What the items are; told by the kernel and the items without it.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw on; a new figure without them.
+
+    Returns
+    -------
+    Display
+
+    References
+    ----------
+    Friedman and Dieng: The Vendi Score, TMLR 2023, the figure of cats along the top eigenvectors of two kernels.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from matplotlib.figure import Figure
+    >>> found = vm.modes(["one", "one", "two"], "match")
+    >>> drawn = vm.plots.exemplars(found, count=1, modes=1, ax=Figure().subplots())
+    >>> [text.get_text() for text in drawn.ax_.texts][-2:]
+    ['one', 'two']
+    """
+    check_kind(kind)
+    drawn = found._items if items is None else items
+    if items is not None and length(items) != len(found.weights):
+        raise InputError(
+            f"items has {length(items)} entries and there are {len(found.weights)} samples; expected one an item."
+        )
+    chosen = _chosen(found, modes)
+    first = item_at(drawn, int(found.exemplars(chosen[0], 1).high[0]))
+    told = kind or (found._kind if items is None and found._kind in CELLS else None)
+    told = told or kind_of(first, found._similarity.kernel if items is None else None)
+    most = min(found.shown, USUAL[told]) if count is None else whole_number(count, "count")
+    width, height = CELLS[told]
+    ends = [found.exemplars(a, most) for a in chosen]
+    left_count, right_count = (max(len(end[side]) for end in ends) for side in (0, 1))
+    right = MARGIN + left_count * width + GAP
+    row = max(height, 0.4)
+    sheet = Sheet(ax, max(right + right_count * width, MARGIN + 2.6), HEADING + row * len(chosen))
+    sheet.write("highest loadings", MARGIN + 0.02, 0.6 * HEADING, va="center", color=GREY)
+    if right_count:
+        sheet.write("lowest loadings", right + 0.02, 0.6 * HEADING, va="center", color=GREY)
+        middle = right - GAP / 2
+        sheet.line([middle, middle], [HEADING, HEADING + row * len(chosen)])
+    for i, (a, end) in enumerate(zip(chosen, ends, strict=True)):
+        top = HEADING + i * row
+        mark = "*" if found.degenerate[a] else ""
+        sheet.write(f"mode {a}{mark}\n{found.shares[a]:.1%}", 0.02, top + row / 2, va="center")
+        for start, positions in ((MARGIN, end.high), (right, end.low)):
+            for column, position in enumerate(positions.tolist()):
+                sheet.put(item_at(drawn, position), told, start + column * width, top + (row - height) / 2)
+    return Display(sheet.ax, (sheet.ax,))
+
+
+def _chosen(found: Modes, modes: Any) -> list[int]:
+    if isinstance(modes, list | tuple | range | np.ndarray):
+        if not len(modes):
+            raise InputError("modes is empty; expected how many modes, or which.")
+        return [found._mode(a) for a in modes]
+    return list(range(min(whole_number(modes, "modes"), len(found))))
