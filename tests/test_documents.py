@@ -22,6 +22,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
         "docs/gradients.md",
         "docs/compat.md",
         "docs/metrics.md",
+        "docs/analysis.md",
     ],
 )
 def test_code_blocks_run_in_order(name):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.plots._style import GREY, LIGHT, PALETTE, Display, axes
-from vendimeter.results import number, order_name, percentage
+from vendimeter.results import order_name, percentage
 
 if TYPE_CHECKING:
     from vendimeter.analysis.rarefaction import Rarefaction
@@ -39,16 +39,21 @@ def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
     found = rarefaction
     ax = axes(ax)
     ax.set_xscale("log")
+    _plain_numbers(ax, found.n)
     band = ax.fill_between(found.sizes, found.low, found.high, color=PALETTE[0], alpha=0.2, linewidth=0)
     (mean,) = ax.plot(found.sizes, found.scores, color=PALETTE[0], marker="o", markersize=3, linewidth=1.4)
-    handles, names = [mean, band], ["random subsets, mean", "… 5% to 95% of them"]
+    weighted = found.population.n == 0
+    what = "samples drawn by their weights" if weighted else "random subsets"
+    handles, names = [mean, band], [f"{what}, mean", "… 5% to 95% of them"]
     if not np.allclose(found.truncated, found.scores, rtol=1e-6):
         (line,) = ax.plot(found.sizes, found.truncated, color=GREY, linestyle="--", linewidth=1.2)
         handles.append(line)
         names.append(f"truncated to {found.t:,} eigenvalues")
     (own,) = ax.plot([found.n], [float(found.score)], "D", color=PALETTE[7], markersize=5, zorder=4)
     handles.append(own)
-    names.append(f"all {found.n:,} samples: {number(found.score)}")
+    names.append(
+        f"all {found.n:,} {'items with their weights' if weighted else 'samples'}: {found.score:.4g}"
+    )
     _population(ax, found, handles, names)
     order = "" if found.q == 1 else f" of order {order_name(found.q)}"
     ax.set_xlabel("samples")
@@ -57,6 +62,17 @@ def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
     ax.set_axisbelow(True)
     ax.legend(handles, names, frameon=False, fontsize="small", loc="best")
     return Display(ax, (ax,))
+
+
+def _plain_numbers(ax: Any, most: int) -> None:
+    """Numbers of samples as 20, 50 and 100, up to those there are: beyond stands the population."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    ax.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:,.0f}" if 1 <= value <= 1.2 * most else "")
+    )
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _population(ax: Any, found: Rarefaction, handles: list[Any], names: list[str]) -> None:
@@ -73,15 +89,18 @@ def _population(ax: Any, found: Rarefaction, handles: list[Any], names: list[str
             markeredgecolor=PALETTE[1],
             markersize=6,
         )
-        names.append(f"population: a guess, {number(population)}; no interval")
+        names.append(f"population: {population:.4g} by extrapolation, no interval")
     else:
         low, high = population.interval
         reach = [[population.estimate - low], [high - population.estimate]]
         mark = ax.errorbar(
             [place], [population.estimate], yerr=reach, fmt="s", color=PALETTE[1], markersize=5, capsize=4
         )
-        names.append(
-            f"population: {number(population)} ({percentage(population.confidence)}: {number(low)} … {number(high)})"
-        )
+        sure = percentage(population.confidence)
+        names.append(f"population: {population:.4g}, {sure} interval {low:.4g} … {high:.4g}")
     handles.append(mark)
     ax.axvline(math.sqrt(BEYOND) * found.n, color=LIGHT, linewidth=1, zorder=0)
+    ax.annotate(
+        "∞", (place, 0), xycoords=("data", "axes fraction"), xytext=(0, -8), textcoords="offset points",
+        ha="center", va="top", color=PALETTE[1],
+    )  # fmt: skip

@@ -1,0 +1,301 @@
+"""Lazy greedy choice: an item is looked at again only while what it once could add might still make it the best.
+
+For a submodular objective an item never adds more than it once did, so that what was found earlier is an upper bound.
+Every step evaluates items from the top of these bounds until the best of those that are up to date beats all other
+bounds: that is the item a full search would take. So that a step does not have to go through a million bounds, it
+works on a pool of the highest ones. When the best of the pool falls below the highest bound outside, all items that
+could be the best within the next steps are bounded anew, and the pool is filled again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vendimeter.analysis._greedy_items import Items
+from vendimeter.analysis._greedy_objectives import Objective
+from vendimeter.analysis._greedy_rules import Rules
+from vendimeter.solvers._threads import workers
+from vendimeter.solvers.plan import SLOW
+
+__all__ = ["Chosen", "Greedy", "Worth", "sample_size"]
+
+PROBED = 16  # rough bounds that are checked at a time, the highest
+WIDE = (
+    512  # items to choose from which on BLAS is most of the work for similarities, too, and keeps its threads
+)
+MANY = 64  # threads, if there are so many cores
+POOL = 8192  # items that a step goes through
+BATCH, SLOW_BATCH, DEVICE_BATCH = (
+    64,
+    4,
+    1024,
+)  # items that are evaluated at a time at first; few where that takes long
+AHEAD = 32  # steps for which bounds are made anew
+LIMIT = 2e13  # operations for bounds and evaluations after which candidates are drawn at random …
+MISS = 0.01  # … so many that the guarantee loses this much
+LOOSE = 1e-9  # how far above its bound an item may turn out to be by rounding
+
+
+def sample_size(n: int, k: int) -> int:
+    """Candidates a step such that greedy choice from them keeps its guarantee less `MISS`, in the mean."""
+    return min(n, math.ceil(n / k * math.log(1 / MISS)))
+
+
+@dataclass
+class Chosen:
+    """What was chosen: positions, what each step was worth, and how it went."""
+
+    order: np.ndarray
+    gains: np.ndarray
+    exact: bool = True
+    copies: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Worth:
+    """What a step is worth: what the item adds to the objective, and its quality.
+
+    With qualities s and a weight τ the objective is the score of the k chosen items times their mean quality to the
+    power τ. Its logarithm, −tr K log K/k + τ log Σ s but for a constant, is submodular.
+    """
+
+    def __init__(self, k: int, quality: np.ndarray | None, trade_off: float):
+        self._k, self._trade_off = k, trade_off
+        self._quality = None if quality is None else quality / quality.max()  # only ratios count
+        self._total = 0.0
+
+    def of(self, gains: np.ndarray, index: np.ndarray | None = None) -> np.ndarray:
+        """The worth of items, or an upper bound of it where the gain is one."""
+        if self._quality is None:
+            return gains
+        quality = self._quality if index is None else self._quality[index]
+        if self._total:
+            return gains / self._k + self._trade_off * np.log1p(quality / self._total)
+        return gains / self._k + self._trade_off * np.log(np.maximum(quality, np.finfo(float).tiny))
+
+    def add(self, item: int) -> None:
+        """An item is chosen."""
+        if self._quality is not None:
+            self._total += float(self._quality[item])
+
+
+class Greedy:
+    """A greedy choice of `rules.k` items.
+
+    Parameters
+    ----------
+    items : Items
+        None of them chosen.
+    objective : Objective
+        What is to be as high as possible.
+    rules : Rules
+        Who may be chosen.
+    worth : Worth
+        What else counts.
+    exact : bool or None
+        Whether every step takes the best item of all: always, never (the best of a random sample), or (None) until the
+        limit of operations is spent.
+    rng : Generator
+        For samples.
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        objective: Objective,
+        rules: Rules,
+        worth: Worth,
+        exact: bool | None,
+        rng: np.random.Generator,
+    ):
+        self._items, self._objective, self._rules, self._worth = items, objective, rules, worth
+        self._rng = rng
+        self._limit = {True: math.inf, False: -1.0, None: LIMIT}[exact]
+        self._bounds = np.full(items.n, objective.ceiling)
+        self._looked = np.full(items.n, -1, dtype=np.int32)  # the step at which a gain was up to date
+        self._bounded = self._looked.copy()  # the step at which it was bounded last
+        self._copy = np.zeros(items.n, dtype=bool)
+        self._free = False  # whether copies of chosen items may be chosen, because there is nothing else
+        self._pool = np.zeros(0, dtype=np.int64)
+        self._outside = math.inf  # what nothing outside the pool is worth more than
+        self._worths: list[float] = []
+        self._spent, self._step = 0.0, 0
+        self._batch = (
+            SLOW_BATCH if items.cost >= SLOW else BATCH if items.similarity.like is None else DEVICE_BATCH
+        )
+        self._found = Chosen(np.zeros(rules.k, dtype=np.int64), np.zeros(rules.k))
+
+    def run(self, report: Callable[[float, str], None]) -> Chosen:
+        """Choose all of them."""
+        alone = self._items.parallel or self._rules.k < WIDE
+        with workers(MANY if alone else 1) as self._items.threads:
+            return self._run(report)
+
+    def _run(self, report: Callable[[float, str], None]) -> Chosen:
+        found, k = self._found, self._rules.k
+        for item in self._rules.required:
+            self._take(item)
+        while self._step < k:
+            report(self._step / k, f"{self._step:,} of {k:,}")
+            if self._spent > self._limit and found.exact:
+                found.exact = False
+                size = sample_size(self._items.n, k)
+                found.notes.append(
+                    f"the last {k - self._step:,} items are each the best of {size:,} drawn at random, not of all "
+                    "(stochastic greedy): a full search would have taken too long; exact=True makes it"
+                    if self._step
+                    else f"every item is the best of {size:,} drawn at random, not of all (stochastic greedy)"
+                )
+            item, worth = self._best() if found.exact else self._best_of_sample()
+            if self._objective.go_on(float(self._bounds[item])):
+                self._forget()
+                continue
+            self._worths.append(worth)
+            found.copies += self._free
+            self._take(item)
+        found.notes += self._objective.notes + self._items.notes
+        if found.copies:
+            found.notes.append(
+                f"{found.copies:,} of the chosen items are copies of others that were chosen before: there was nothing "
+                "else left"
+            )
+        return found
+
+    def _forget(self) -> None:
+        """No bound holds any longer."""
+        self._bounds[:] = self._objective.ceiling
+        self._looked[:] = self._bounded[:] = -1
+        self._pool, self._outside = self._pool[:0], math.inf
+        self._worths.clear()
+
+    def _take(self, item: int) -> None:
+        self._found.order[self._step] = item
+        self._found.gains[self._step] = self._objective.add(item)
+        self._worth.add(item)
+        self._rules.take(item)
+        self._step += 1
+
+    def _allowed(self) -> np.ndarray:
+        """Who may be chosen now; copies of chosen items only where nothing else may."""
+        allowed = self._rules.open if self._free else self._rules.open & ~self._copy
+        if not allowed.any() and not self._free:
+            self._free = True
+            self._pool, self._outside = self._pool[:0], math.inf
+            return self._rules.open
+        return allowed
+
+    # ------------------------------------------------------------------------------------------------ the best of all
+
+    def _best(self) -> tuple[int, float]:
+        """The item that is worth most, and its worth."""
+        checked = 1
+        while True:
+            pool = self._pool[self._may(self._pool)]
+            self._pool = pool
+            item, worth = self._best_of(pool)
+            if worth < self._outside or item < 0:
+                self._refill(worth)
+                continue
+            if self._free or not self._mark_copies(np.array([item])):
+                return item, worth
+            # Where there is one copy there may be many: look at more and more of the highest bounds at once.
+            checked = min(4 * checked, len(self._bounds))
+            values = self._worth.of(self._bounds[pool], pool)
+            self._mark_copies(pool[np.argsort(-values, kind="stable")[:checked]])
+            if checked > POOL:
+                self._mark_copies(np.flatnonzero(self._allowed()))
+
+    def _may(self, index: np.ndarray) -> np.ndarray:
+        return self._rules.open[index] & (self._free | ~self._copy[index])
+
+    def _mark_copies(self, index: np.ndarray) -> bool:
+        """Whether one of these items is the same as a chosen one; those that are wait until nothing else is left."""
+        same = self._items.copies(index)
+        self._copy[index[same]] = True
+        return bool(same.any())
+
+    def _best_of(self, pool: np.ndarray) -> tuple[int, float]:
+        """The best of the pool, after as many evaluations as that takes; (−1, −∞) if the pool is empty."""
+        batch, bounds = self._batch, self._bounds[pool]
+        while len(pool):
+            values = self._worth.of(bounds, pool)
+            known = self._looked[pool] == self._step
+            best = int(np.where(known, values, -math.inf).argmax())
+            top = float(values[best]) if known[best] else -math.inf
+            stale = np.flatnonzero(~known & (values > top))
+            if not len(stale):
+                return int(pool[best]), top
+            stale = stale[np.argsort(-values[stale], kind="stable")[:batch]]
+            batch *= 2
+            if not self._evaluate(pool[stale]):
+                return -1, -math.inf
+            bounds = self._bounds[pool]
+        return -1, -math.inf
+
+    def _evaluate(self, index: np.ndarray) -> bool:
+        """Bring gains up to date; False if bounds turned out too low, which are void then."""
+        gains = self._objective.evaluate(index)
+        self._count(len(index))
+        low = gains > self._bounds[index] + LOOSE * (1 + np.abs(gains))
+        if low.any() and self._objective.slow_down():
+            self._forget()
+            return False
+        self._bounds[index] = gains
+        self._looked[index] = self._bounded[index] = self._step
+        return True
+
+    def _count(self, looks: int) -> None:
+        self._spent += looks * self._objective.work
+
+    def _refill(self, worth: float) -> None:
+        """Bound anew all items that could be worth more than the best known one, now or soon, and fill the pool."""
+        allowed = self._allowed()
+        values = np.where(allowed, self._worth.of(self._bounds), -math.inf)
+        ahead = self._worths[-AHEAD] - self._worths[-1] if len(self._worths) >= AHEAD else 0.0
+        need = np.flatnonzero((values > worth - max(ahead, 0.0)) & (self._bounded != self._step))
+        if self._items.bulk and len(need) > POOL // 8:
+            if not self._bound(need):
+                return
+            values[need] = self._worth.of(self._bounds[need], need)
+        self._pool, self._outside = _highest(values, POOL)
+
+    def _bound(self, index: np.ndarray) -> bool:
+        """Bound many items anew; False if bounds turned out too low, which are void then."""
+        if not self._objective.rough:
+            return self._evaluate(index)
+        self._bounds[index] = np.minimum(self._bounds[index], self._objective.bound(index))
+        self._bounded[index] = self._step
+        self._count(len(index))
+        return self._evaluate(index[_highest(self._bounds[index], PROBED)[0]])
+
+    # ------------------------------------------------------------------------------------------- the best of a sample
+
+    def _best_of_sample(self) -> tuple[int, float]:
+        while True:
+            allowed = np.flatnonzero(self._allowed())
+            size = min(sample_size(self._items.n, self._rules.k), len(allowed))
+            drawn = np.sort(self._rng.choice(allowed, size=size, replace=False))
+            gains = self._objective.evaluate(drawn)
+            self._count(len(drawn))
+            self._bounds[drawn] = gains
+            values = self._worth.of(gains, drawn)
+            for place in np.argsort(-values, kind="stable").tolist():
+                item = int(drawn[place])
+                if self._free or not self._mark_copies(np.array([item])):
+                    return item, float(values[place])
+
+
+def _highest(values: np.ndarray, count: int) -> tuple[np.ndarray, float]:
+    """Positions of the `count` highest finite values, ascending, the first of equal ones; and the next value."""
+    finite = np.flatnonzero(values > -math.inf)
+    if len(finite) <= count:
+        return finite, -math.inf
+    some = values[finite]
+    edge = float(-np.partition(-some, count)[count])  # the one after the `count` highest
+    above = finite[some > edge]
+    level = finite[some == edge][: count - len(above)]
+    return np.sort(np.concatenate([above, level])), edge

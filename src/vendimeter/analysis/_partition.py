@@ -1,0 +1,188 @@
+"""Diversity within, between and in all groups, and how alike any two groups are.
+
+The groups are density operators ρ_g = Σ p_i φ_i φ_iᵀ, and the whole is their mixture Σ w_g ρ_g. Everything here is
+computed from their spectra, from overlaps tr(ρ_g ρ_h) = Σ p_i p_j k_ij², and from one solve for the mixture.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vendimeter._arrays import BLOCK_BYTES, blocks
+from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host, transposed
+from vendimeter._matrix_checks import Policy
+from vendimeter._membership import Membership
+from vendimeter._run import run
+from vendimeter._score import to_score
+from vendimeter.results import Score
+from vendimeter.similarity import Features, Matrix, Similarity, span
+from vendimeter.similarity.base import parts_of
+from vendimeter.solvers.plan import Problem
+
+__all__ = ["Partition", "overlap_cost", "overlaps", "partition"]
+
+HELD_BYTES = 64 << 20  # of the columns of the groups' d×d matrices that are held at a time
+
+
+class Partition(NamedTuple):
+    """Within (alpha), between (beta) and in all (gamma), with what rounding or the solver leaves open of beta."""
+
+    alpha: float
+    beta: float
+    gamma: Score
+    bounds: tuple[float, float]
+
+
+def partition(
+    similarity: Similarity, members: Membership, shares: np.ndarray, scores: np.ndarray, q: float, rng: int
+) -> Partition:
+    """The partition of the diversity of order q.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of all items.
+    members : Membership
+        Who is in which group.
+    shares : ndarray, shape (groups,)
+        The weights of the groups, which sum to 1; 0 for an empty one.
+    scores : ndarray, shape (groups, 3)
+        The score of each, with its lower and upper bound (NaN where there are none).
+    q : float
+        The order.
+    rng : int
+        Seed of what is random in a solver.
+    """
+    weights = mixture(members, shares, similarity.n)
+    uniform = bool((weights == weights[0]).all())
+    chosen, solution = run(Problem(similarity, None if uniform else weights, [q], rng=rng))
+    gamma = to_score(solution, chosen, Policy(), q, int(members.sizes.sum()), similarity.kernel)
+    present = shares > 0
+    alpha, low, high = (_within(column, shares[present], q) for column in scores[present].T)
+    return Partition(alpha, gamma / alpha, gamma, (gamma.bounds[0] / high, gamma.bounds[1] / low))
+
+
+def mixture(members: Membership, shares: np.ndarray, n: int) -> np.ndarray:
+    """The weight of each item in Σ w_g ρ_g, an item of several groups counted in each of them."""
+    sizes = np.diff(members.starts)
+    own = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
+    weights = np.bincount(members.items, weights=own * np.repeat(shares, sizes), minlength=n)
+    return weights / weights.sum()
+
+
+def _within(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
+    """(Σ w tr ρ^q)^(1/(1−q)) with tr ρ^q = VS^(1−q); exp(Σ w log VS) at q = 1, and the least VS at q = ∞."""
+    if math.isinf(q):
+        return float(scores.min())
+    logs = np.log(scores)
+    mean = float(shares @ logs)
+    if q == 1:
+        return math.exp(mean)
+    powers = (1 - q) * (logs - mean)
+    if np.abs(powers).max() < 1:  # near q = 1 the sum is 1 and a little
+        total = math.log1p(float(shares @ np.expm1(powers)))
+    else:
+        top = float(powers.max())
+        total = top + math.log(float(shares @ np.exp(powers - top)))
+    return math.exp(mean + total / (1 - q))
+
+
+# ------------------------------------------------------------------------------------------------ how alike groups are
+
+
+def overlaps(similarity: Similarity, members: Membership) -> np.ndarray:
+    """tr(ρ_g ρ_h)/√(tr ρ_g² tr ρ_h²) for every two groups, by the cheapest way; NaN for empty ones."""
+    shares = _matrix_of(members, similarity.n)
+    if _by_columns(similarity, members) < _by_pairs(similarity, members):
+        products = _from_features(similarity, members, shares)  # type: ignore[arg-type]
+    elif isinstance(similarity, Matrix) and similarity.sparse:
+        products = (shares @ similarity.data.multiply(similarity.data) @ shares.T).toarray()
+    else:
+        products = _from_pairs(similarity, shares)
+    own = np.sqrt(np.diagonal(products))
+    with np.errstate(invalid="ignore"):
+        found = products / own[:, None] / own
+    found[(np.diff(members.starts) == 0)] = np.nan
+    # What is identical is 1 and not 1 + 2⁻⁵²: rounding, against the inequality of Cauchy and Schwarz.
+    found = np.minimum((found + found.T) / 2, 1.0)
+    np.fill_diagonal(found, np.where(np.isnan(np.diagonal(found)), np.nan, 1.0))
+    return found
+
+
+def overlap_cost(similarity: Similarity, members: Membership) -> float:
+    """Floating-point operations that `overlaps` takes, about."""
+    return min(_by_columns(similarity, members), _by_pairs(similarity, members))
+
+
+def _by_columns(similarity: Similarity, members: Membership) -> float:
+    if not isinstance(similarity, Features) or similarity.sparse:
+        return math.inf
+    return 2.0 * similarity.width**2 * (len(members.items) + len(members.labels) ** 2 / 2)
+
+
+def _by_pairs(similarity: Similarity, members: Membership) -> float:
+    if isinstance(similarity, Matrix) and similarity.sparse:
+        return 20.0 * similarity.data.nnz
+    pairs = len(np.unique(members.items)) ** 2 / 2
+    return pairs * (8.0 if isinstance(similarity, Matrix) else similarity.cost)
+
+
+def _matrix_of(members: Membership, n: int) -> Any:
+    """Groups × items, the weights of the items in each group."""
+    from scipy import sparse
+
+    sizes = np.diff(members.starts)
+    own = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
+    return sparse.csr_array((own, members.items, members.starts), shape=(len(sizes), n))
+
+
+def _from_features(features: Features, members: Membership, shares: Any) -> np.ndarray:
+    """From the d×d matrices of the groups, some of their columns at a time."""
+    count, width = len(members.labels), features.width
+    most = HELD_BYTES if features.like is None else DEVICE_BYTES
+    step = max(1, min(width, most // (8 * width * count)))
+    total: Any = 0.0
+    for first in range(0, width, step):
+        columns = slice(first, min(first + step, width))
+        flat = [
+            _some_columns(features, members.items[part], shares.data[part], columns)
+            for part in map(slice, members.starts[:-1], members.starts[1:])
+        ]
+        held = namespace(flat[0]).stack(flat)
+        total = total + held @ transposed(held)
+    return to_host(total)
+
+
+def _some_columns(features: Features, items: np.ndarray, weights: np.ndarray, columns: slice) -> Any:
+    """Some columns of Σ p φφᵀ of a group, one after another."""
+    width = features.width
+    total: Any = None
+    for part in blocks(len(items), width, most=4 * BLOCK_BYTES if features.like is None else DEVICE_BYTES):
+        rows = features.rows(span(items[part]))
+        scaled = rows[:, columns] * move(weights[part], rows)[:, None]
+        product = transposed(rows) @ scaled
+        total = product if total is None else total + product
+    if total is None:
+        like = features.rows(slice(0, 1))
+        total = 0.0 * (transposed(like) @ like[:, columns])
+    return namespace(total).reshape(total, (-1,))
+
+
+def _from_pairs(similarity: Similarity, shares: Any) -> np.ndarray:
+    """From tiles of the squared similarities of the items that are in a group."""
+    items = np.unique(shares.indices)
+    shares = shares[:, items]
+    total = np.zeros((shares.shape[0],) * 2)
+    # Rows of very wide features would add up to a copy of the data.
+    width = getattr(similarity, "width", 0) if not getattr(similarity, "sparse", False) else 0
+    parts = parts_of(len(items), max(64, min(1024, 2 * BLOCK_BYTES // (8 * max(width, 1)))))
+    for i, rows in enumerate(parts):
+        left = span(items[rows])
+        for cols in parts[i:]:
+            block = to_host(similarity.block(left, left if cols is rows else span(items[cols])))
+            product = (shares[:, rows] @ (block * block)) @ shares[:, cols].T
+            total += product if cols is rows else product + product.T
+    return total

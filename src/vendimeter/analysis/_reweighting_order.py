@@ -1,0 +1,160 @@
+"""What an order q makes of the eigenvalues of ρ, for a search over weights: value, slopes, curvature, and a bound.
+
+F = log VS_q of ρ = Σ p φφᵀ rises with T = Σf(λ), which is concave in p. Along φφᵀ it has the slope
+d = Σ_a y_a² c_a, with the coordinates y of φ in the eigenbasis of ρ and, up to a constant, c = −log λ for q = 1 and
+(q/(1−q)) λ^(q−1)/M for others, M = Σλ^q. Its mean Σ p d is d̄.
+
+*The bound.* Let σ be any state of trace 1, whether weights can make it or not. By Hölder's inequality
+tr ρσ^(q−1) ≤ ‖ρ‖_q ‖σ‖_q^(q−1) for q > 1, and ≥ for q < 1; and tr ρσ^(q−1) is a mean of φᵀσ^(q−1)φ over items. So no
+weights have more than log VS_q* ≤ F(σ) + (q/(1−q)) log(G/M), where G is the largest φᵀσ^(q−1)φ of an item for q < 1
+and the smallest for q > 1, either way that of the item with the largest slope. For q → 1 it becomes F + max d − d̄:
+relative entropy is never negative. For q = ∞, λ_max(ρ) ≥ tr ρτ ≥ min φᵀτφ for every state τ; that of a high order,
+σ^(q−1) over its trace, is a good one.
+
+*Rounding.* The bound is that of the state V diag(λ) Vᵀ with the computed eigenvalues and vectors, whatever they are the
+eigenvalues of; only that V is not quite orthogonal, that y and d are rounded, and that features are, is to be added: in
+slopes, times the largest |c|. Where there are similarities only, features are made of them, and ρ of any weights may be
+off by t in the trace norm. That moves the score by as much as the continuity of the order allows: Audenaert's
+inequality for q = 1, |Σλ^q − Σλ̂^q| ≤ n^(1−q) t^q for q < 1, |‖λ‖_q − ‖λ̂‖_q| ≤ t for q > 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vendimeter.solvers.dense import EIGEN
+from vendimeter.spectrum import UNIT
+
+__all__ = ["Order", "Spread", "widened"]
+
+FLOOR = (
+    1e-15  # eigenvalues below this share of the largest are taken for it: the state stays positive definite
+)
+FIRST, STEP, LAST = 8.0, 2.0, 2.0**24  # orders that lead to ∞
+KEPT = 1e-2  # terms of the curvature below this share of the largest are left out
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order that is asked for, and the finite one that is worked with, which differ for ∞ alone."""
+
+    q: float
+    stage: float = field(default=0.0)
+
+    def __post_init__(self) -> None:
+        if not self.stage:
+            object.__setattr__(self, "stage", FIRST if math.isinf(self.q) else self.q)
+
+    def raised(self) -> Order | None:
+        """The next order on the way to ∞, if there is one."""
+        if math.isinf(self.q) and self.stage < LAST:
+            return Order(self.q, self.stage * STEP)
+        return None
+
+
+class Spread:
+    """A state by its eigenvalues, made positive, with what the order makes of them.
+
+    Attributes
+    ----------
+    value : float
+        log VS of the order that is asked for.
+    height : float
+        log VS of the order that is worked with.
+    slopes : ndarray
+        c, one an eigenvalue.
+    mean : float
+        d̄ = Σ λ c.
+    """
+
+    def __init__(self, values: np.ndarray, order: Order):
+        values = np.maximum(values, FLOOR * values[0])
+        values = values / values.sum()
+        self.values, self.order, q = values, order, order.stage
+        self.logs = np.log(values)
+        if q == 1:
+            self.log_sum = 0.0
+            self.slopes = -self.logs
+            self.height = float(values @ self.slopes)
+        else:
+            top = float(self.logs[0])
+            self.log_sum = q * top + math.log(float(np.sum(np.exp(q * (self.logs - top)))))
+            self.height = self.log_sum / (1 - q)
+            if abs(q - 1) < 0.5:  # less a constant, which would hide the rest
+                powers = np.expm1((q - 1) * self.logs) * math.exp(-self.log_sum)
+            else:
+                powers = np.exp((q - 1) * self.logs - self.log_sum)
+            self.slopes = q / (1 - q) * powers
+        self.mean = float(values @ self.slopes)
+        self.value = -float(self.logs[0]) if math.isinf(order.q) else self.height
+
+    def climb(self, steepest: float) -> float:
+        """How far above `height` the largest log VS of the order that is worked with may be."""
+        return self._risen(steepest - self.mean)
+
+    def upper(self, steepest: float, off: float) -> float:
+        """The largest log VS that any weights have, of the order that is asked for; rounding is in it.
+
+        `off` is a bound on ‖φφᵀ − φ̂φ̂ᵀ‖₁, for items φ whose slopes were computed from φ̂.
+        """
+        q, size = self.order.stage, len(self.values)
+        rounding = off + (2 * EIGEN * (size + 4) + 4 * size + 64) * UNIT
+        rounding *= float(np.abs(self.slopes).max())
+        if not math.isinf(self.order.q):
+            return self.height + self._risen(steepest - self.mean + 2 * rounding) + 64 * UNIT
+        # Σ y² λ^(q−1)/M is −(q−1)/q of the slope; over Σ λ^(q−1)/M it is the mean of y² under a state.
+        share = math.fsum(np.exp((q - 1) * self.logs - self.log_sum))
+        least = -(steepest + rounding) * (q - 1) / q / share * (1 - (size + 64) * UNIT)
+        return -math.log(least) if least > 0 else math.inf
+
+    def _risen(self, slope: float) -> float:
+        q = self.order.stage
+        if q == 1:
+            return slope
+        ratio = (1 - q) / q * slope
+        return q / (1 - q) * math.log1p(ratio) if ratio > -1 else math.inf
+
+    def heights(self, slopes: np.ndarray) -> np.ndarray:
+        """Gᵢ/M of items with these slopes: by how much each raises ‖ρ‖_q, relatively; 1 for q = 1."""
+        q = self.order.stage
+        return 1 + (1 - q) / q * (slopes - self.mean)
+
+    def curvature(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients e and columns u, such that Σ_k e_k (Σ_a u_ak y_ia y_ja)² is the curvature of two items.
+
+        It is Σ_ab y_ia y_ib y_ja y_jb E_ab/M with the divided differences E of λ^(q−1)/(q−1), or of log λ, which
+        have few eigenvalues of any size.
+        """
+        q, logs = self.order.stage, self.logs
+        high, apart = np.maximum(logs[:, None], logs), np.abs(logs[:, None] - logs)
+        near = apart < 1e-9
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rise = apart if q == 1 else np.expm1((1 - q) * apart) / (1 - q)
+            ratio = np.where(near, 1.0, rise / -np.expm1(-apart))
+        # Scaled so that no eigenvalue is lost beside others: by λ^(1−q/2), or √λ where only the largest matter.
+        power = max(2 - q, 1.0) / 2
+        scaled = np.exp((q - 2) * high - self.log_sum + power * (logs[:, None] + logs)) * ratio
+        found, vectors = np.linalg.eigh(scaled)
+        kept = np.abs(found) > KEPT * np.abs(found).max()
+        return found[kept], vectors[:, kept] * np.exp(-power * logs)[:, None]
+
+
+def widened(upper: float, q: float, off: float, size: int) -> float:
+    """A bound on log VS_q of `size` dimensions that holds for states that are off by `off` in the trace norm, too."""
+    if off == 0 or not math.isfinite(upper):
+        return upper
+    if q == 1:
+        half = off / 2
+        if half >= 0.5:
+            return math.inf
+        entropy = -half * math.log(half) - (1 - half) * math.log1p(-half)
+        return upper + half * math.log(max(size - 1, 1)) + entropy
+    if q < 1:
+        total = math.exp((1 - q) * upper)
+        return upper + math.log1p(size ** (1 - q) * off**q / total) / (1 - q)
+    power = 1.0 if math.isinf(q) else q / (q - 1)
+    norm = math.exp(-upper / power)
+    return upper - power * math.log1p(-off / norm) if off < norm else math.inf

@@ -1,0 +1,299 @@
+"""Identical items and near copies: which there are, which to drop, and what they cost in diversity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vendimeter._measured import collected, measured
+from vendimeter._messages import brief
+from vendimeter._options import check_rng
+from vendimeter.analysis._distinct_items import DistinctItems
+from vendimeter.analysis._near_copy_search import SearchOptions, clustered, hashed, search_method
+from vendimeter.analysis._neighbour_pairs import levels_of, similar_pairs
+from vendimeter.analysis._recall import Recall
+from vendimeter.analysis._results import Result, frozen
+from vendimeter.errors import InputError
+from vendimeter.results import Score, number, percentage
+from vendimeter.spectrum import parse_orders
+
+if TYPE_CHECKING:
+    from vendimeter.plots import Display
+
+__all__ = ["Duplicates", "Recall", "duplicates"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Duplicates(Result):
+    """Identical items and near copies of a collection, and what they cost in diversity.
+
+    Attributes
+    ----------
+    n : int
+        How many items: the number of samples of positive weight, or the sum of the counts.
+    threshold : float
+        The similarity from which on two items are near copies.
+    copies : int
+        How many items are left out when one of each cluster is kept.
+    identical : int
+        How many of these are identical to an item before them, or have a similarity of 1 up to rounding.
+    score : Score or None
+        The score as it is; None where it was not asked for.
+    without : Score or None
+        The score without the copies: of the items `kept`.
+    pairs : int or None
+        How many pairs of items have a similarity of at least the threshold; those that belong to clusters that were
+        found where the search was approximate, and None where that are too many to count.
+    method : str
+        "exact" or "approximate".
+    recall : Recall
+        The share of near copies that the search finds: 1, or measured with a confidence interval.
+    clusters : tuple of ndarray
+        Positions of the items of each cluster of at least two items, in rising order; the largest cluster first. With
+        counts a cluster may be a single position.
+    exact : tuple of ndarray
+        The same for items that are identical, or have a similarity of 1 up to rounding.
+    sizes : ndarray
+        How many items each cluster has; with counts their sum.
+    redundant : ndarray
+        Positions to drop: of each cluster all but the first.
+    kept : ndarray
+        All other positions.
+    """
+
+    n: int
+    threshold: float
+    copies: int
+    identical: int
+    score: Score | None
+    without: Score | None
+    pairs: int | None
+    method: str
+    recall: Recall
+    clusters: tuple[np.ndarray, ...] = field(repr=False)
+    exact: tuple[np.ndarray, ...] = field(repr=False)
+    sizes: np.ndarray = field(repr=False)
+    redundant: np.ndarray = field(repr=False)
+    kept: np.ndarray = field(repr=False)
+
+    @property
+    def cost(self) -> float:
+        """By how much the score would rise without the copies: the effectively different items that they cost."""
+        if self.score is None or self.without is None:
+            return math.nan
+        return float(self.without) - float(self.score)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The cluster of each position, −1 for those in none."""
+        labels = np.full(len(self.kept) + len(self.redundant), -1)
+        for cluster, places in enumerate(self.clusters):
+            labels[places] = cluster
+        return labels
+
+    def summary(self) -> str:
+        """How many copies there are, what the score would be without them, and how much of them was found."""
+        what = f"similarity of {self.threshold:g}{' or more' if self.threshold < 1 else ''}"
+        if not self.copies:
+            text = f"none of {_counted(self.n, 'item')} is a near copy of another ({what})"
+            if self.score is not None:
+                text += f"; the score is {number(self.score)}"
+            return f"{text}.{self._found()}"
+        text = (
+            f"{self.copies:,} of {self.n:,} items {'is a copy' if self.copies == 1 else 'are copies'} of another that "
+            f"is kept ({what}), {self.identical:,} of them identical; {_counted(len(self.clusters), 'cluster')}, the "
+            f"largest of {self.sizes[0]:,}"
+        )
+        return f"{text}.{self._cost_in_words()}{self._found()}"
+
+    def _cost_in_words(self) -> str:
+        if self.score is None or self.without is None:
+            return ""
+        them = "it" if self.copies == 1 else "them"
+        now, then = number(self.score), number(self.without)
+        change = f"{then} instead of {now}" if now != then else f"{then} as it is now, to six digits"
+        text = f" Without {them} the score would be {change}"
+        if "none" in (self.score.level, self.without.level):
+            return f"{text}, both without bounds."
+        low, high = sorted((self.score, self.without))
+        apart = low.bounds[1] < high.bounds[0]
+        return f"{text}." if apart else f"{text}, a difference within their bounds."
+
+    def _found(self) -> str:
+        if self.method == "exact":
+            return ""
+        found = self.recall
+        text = " Not all pairs were compared"
+        if found.planted:
+            text += (
+                f": of copies planted at that similarity {_share(found)} were found ({_share(found.low)} to "
+                f"{_share(found.high)}, {percentage(0.95)} confidence)"
+            )
+        if found.checked:
+            ends = f"{_share(found.sampled_low)} to {_share(found.sampled_high)}"
+            text += (
+                f", and of {found.checked:,} items drawn at random that have near copies {_share(found.sampled)} are "
+                f"together with all of them ({ends})"
+            )
+        if found.high < found.target:
+            text += f"; {_share(found.target)} were asked for, and the most tables there are find less"
+        return text + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values ready for JSON, the scores with their bounds."""
+        return super().to_dict() | {"recall": self.recall.to_dict()}
+
+    def _columns(self) -> dict[str, Any]:
+        """One row for each item of a cluster."""
+        items = np.concatenate([np.empty(0, dtype=np.int64), *self.clusters])
+        same = np.concatenate([np.empty(0, dtype=np.int64), *self.exact])
+        return {
+            "item": items,
+            "cluster": np.repeat(np.arange(len(self.clusters)), [len(places) for places in self.clusters]),
+            "kept": ~np.isin(items, self.redundant),
+            "identical": np.isin(items, same),
+        }
+
+    def plot(self, ax: Any = None) -> Display:
+        """Draw the sizes of the clusters; see `vendimeter.plots`."""
+        from vendimeter.plots.duplicates import plot_duplicates
+
+        return plot_duplicates(self, ax)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _share(value: float) -> str:
+    """A share in percent; only all is 100%."""
+    return "100%" if value == 1 else f"{math.floor(1000 * value) / 10:.1f}%"
+
+
+@collected
+def duplicates(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    threshold: float = 0.95,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    method: str = "auto",
+    recall: float = 0.99,
+    scores: bool = True,
+    tol: float | None = None,
+    rng: int = 0,
+) -> Duplicates:
+    """Identical items and near copies: clusters of them, which items to drop, and what they cost in diversity.
+
+    Two items are near copies where k(a, b) ≥ `threshold`. A cluster is a connected component of that graph (single
+    linkage): its items are joined by chains of near copies, and those at the two ends of a chain may be less similar.
+
+    Parameters
+    ----------
+    samples : array, sparse array, list, table or Collection
+        The items, as for `vendimeter.score`.
+    kernel : str, Kernel or callable
+        What makes two items similar, as for `vendimeter.score`.
+    threshold : float
+        The similarity from which on two items are near copies, above 0 and up to 1. Two items with a similarity of
+        0.95, the default, count as 1.12 effectively different ones at q = 1; with 0.9 as 1.22, with 0.5 as 1.75. What
+        looks like a copy depends on the kernel: look at some clusters, and take 1 for identical items alone.
+    q : float or str
+        The order of the scores.
+    weights, counts : array of shape (n,), optional
+        Probabilities, or frequencies, of the items, as for `vendimeter.score`. Items of no weight take no part.
+        Frequencies stand for items that are repeated: all but one of them are copies.
+    method : {"auto", "exact", "approximate"}
+        "exact" compares all pairs. "approximate" hashes, for kernels with features (such as cosine and n-grams): what
+        it finds is true, and how much it misses is measured. "auto" compares all pairs of up to 100,000 distinct items
+        with features and hashes beyond; for other kernels it compares all pairs as long as that takes minutes.
+    recall : float
+        The share of pairs at the threshold that hashing should find; tables are added until it does, up to 256.
+    scores : bool
+        Whether to compute the scores. Without features they may take longer than the search.
+    tol : float, optional
+        The relative half-width of the bounds of the scores, as for `vendimeter.score`.
+    rng : int
+        Seed of the hashing, its check, the scores, and what the kernel draws.
+
+    Returns
+    -------
+    Duplicates
+        `clusters`, `exact`, `redundant`, `kept`, `pairs`, `score`, `without`, `cost`, `recall`, and a picture.
+
+    Notes
+    -----
+    Of a cluster the first item is kept: put first what you would rather keep. `without` is the score of the samples
+    at `kept`, of equal weight; with weights each keeps its own, and they are divided by their sum. (With their joint
+    weight identical items would cost nothing, since the score does not tell them from one heavy item.) It may be lower
+    than the score: near copies of rare items raise it.
+
+    Similarities of dense features are products in float32, tile by tile, on all cores; pairs near the threshold are
+    computed again in float64, so that the result is that of float64. A similarity that rounding may have pushed below
+    the threshold counts as having met it, as in `vendimeter.metrics.components`. Identical items are taken together
+    first, and no list of pairs is ever held. All pairs of n vectors of d numbers take n²d operations: about half a
+    minute for 100,000×256 on two cores.
+
+    The approximate search sorts the items by the signs of random projections, in as many orders as `recall` needs, and
+    compares each with the next 32 in every order. How much it finds is measured twice: by copies of random items
+    planted at exactly the threshold, and by comparing 2,000 random items with all others. Pairs that are more
+    similar than the threshold are found more often, pairs in crowded regions less often. A table costs the same however
+    items crowd.
+
+    References
+    ----------
+    Charikar: Similarity estimation techniques from rounding algorithms, STOC 2002: signs of random projections, and
+    sorted orders of them. Abbas et al.: SemDeDup: data-efficient learning at web-scale through semantic deduplication,
+    arXiv:2303.09540, 2023.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> found = vm.duplicates([[1, 0, 0], [1, 0.1, 0], [0, 1, 0], [2, 0, 0], [0, 0, 1]])
+    >>> [places.tolist() for places in found.clusters], [places.tolist() for places in found.exact]
+    ([[0, 1, 3]], [[0, 3]])
+    >>> found.kept.tolist(), round(found.cost, 4)
+    ([0, 2, 4], 0.4108)
+    >>> print(vm.duplicates(["a", "a", "b", "c"], "match"))
+    1 of 4 items is a copy of another that is kept (similarity of 0.95 or more), 1 of them identical; 1 cluster, the ...
+    """
+    options = SearchOptions.of(threshold, method, recall, scores)
+    orders, several = parse_orders(q)
+    if several:
+        raise InputError(f"q={brief(q)}; expected one order, such as 1 or 'inf'.")
+    seed = check_rng(rng)
+    similarity, shares, n = measured(samples, kernel, weights, counts, seed)
+    items = DistinctItems(similarity, shares, n, weighted=weights is not None, counted=counts is not None)
+    chosen = search_method(items.similarity, options.method)
+    if options.scores:
+        items.hold()
+    levels, entries = levels_of(items.similarity, options.threshold, items.names)
+    if chosen == "exact":
+        pairs = similar_pairs(items.similarity, levels, entries, "near copies")
+        found, measure = clustered(pairs, items.repeats), Recall(1.0)
+    else:
+        found, measure = hashed(items, levels, options, seed)
+    groups, same = items.groups(found.near), items.groups(found.same)
+    redundant = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(one[1:] for one in groups.members)]))
+    score, without = items.scores(groups.firsts, orders[0], tol, seed) if options.scores else (None, None)
+    return Duplicates(
+        items.n,
+        options.threshold,
+        items.n - len(groups.firsts),
+        items.n - len(same.firsts),
+        score,
+        without,
+        found.pairs,
+        chosen,
+        measure,
+        tuple(map(frozen, groups.members)),
+        tuple(map(frozen, same.members)),
+        frozen(groups.sizes),
+        frozen(redundant),
+        frozen(np.setdiff1d(np.arange(similarity.n), redundant, assume_unique=True)),
+    )
