@@ -10,9 +10,9 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 demo: .venv/.demo
 	@$(BIN)/vendi demo
 
-# torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
+# A process a core, with one thread each. torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
 test: .venv/.ready
-	VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: .venv/.ready
 	$(BIN)/ruff check .

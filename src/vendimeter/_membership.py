@@ -14,6 +14,7 @@ from vendimeter._devices import concat, is_foreign, local, namespace, to_host
 from vendimeter._messages import brief, shape_of
 from vendimeter._weights import Mass, check_sum
 from vendimeter.errors import EmptyError, InputError
+from vendimeter.io.collection import Collection
 
 __all__ = ["Membership", "join", "read", "split"]
 
@@ -182,6 +183,12 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
             raise InputError(
                 f"group {brief(label)} is {brief(part)}; expected a collection of items. To group the items "
                 "of one collection pass by=labels."
+            )
+        if isinstance(part, Collection) and part.weights is not None:
+            raise InputError(
+                f"group {brief(label)} is a collection with weights of its own; expected samples of equal weight. Read "
+                "all groups as one collection, with by= the column of their labels, or pass collection.samples to "
+                "leave the weights away."
             )
     return labels, [_tables.records(part) if _is_table_like(part) else part for part in parts]
 

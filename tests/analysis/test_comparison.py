@@ -258,7 +258,7 @@ def test_all_ways_to_give_groups():
         [{"colour": c, "who": w} for c, w in zip(*names.values(), strict=True)],
     ):
         found = vm.compare(table, vm.kernels.On("colour", kernel), by="who")
-        assert found.labels == ["x", "y"]
+        assert found.labels == ("x", "y")
         assert found.scores == pytest.approx([2, 2])
 
 
@@ -272,7 +272,7 @@ def test_a_collection_of_lists_and_its_weights():
 def test_rows_of_counts_take_names_from_a_frame():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([[3, 1], [0, 4]], index=["site a", "site b"])
-    assert vm.compare(np.eye(2), "precomputed", counts=frame).labels == ["site a", "site b"]
+    assert vm.compare(np.eye(2), "precomputed", counts=frame).labels == ("site a", "site b")
 
 
 @pytest.mark.parametrize(
@@ -420,8 +420,8 @@ def test_the_common_size():
     assert sorted(found.rank[1:]) == [1, 2, 3]
     larger = vm.compare(rows, by=by, size=30, permutations=19)
     assert "'one', 'few' have fewer than 30" in larger.summary()
-    assert larger.differences.groups == ["many"]
-    assert larger.differences.references == ["some"]  # the first that can be compared
+    assert larger.differences.groups == ("many",)
+    assert larger.differences.references == ("some",)  # the first that can be compared
     assert not np.isnan(larger.differences.p).any()
     alone = vm.compare(rows[:3], by=[1, 2, 3])
     assert alone.size == 1
@@ -505,7 +505,7 @@ def test_differences_are_those_of_the_rarefied_scores():
     found = vm.compare(rows, by=by, pairs=True, permutations=0)
     pairs = found.differences
     assert list(zip(pairs.groups, pairs.references, strict=True)) == [(1, 0), (2, 0), (2, 1)]
-    a, b = found.rarefied[pairs.groups], found.rarefied[pairs.references]
+    a, b = found.rarefied[list(pairs.groups)], found.rarefied[list(pairs.references)]
     assert pairs.difference == pytest.approx(a - b)
     assert pairs.ratio == pytest.approx(a / b)
     assert (pairs.difference_low < pairs.difference).all()
@@ -828,3 +828,12 @@ def test_odours_overlap(shared_data):
     assert "Groups share items" in found.summary()
     assert 1 < found.beta < 3
     assert (found.rarefied_low < found.rarefied).all()
+
+
+def test_collections_with_weights_of_their_own_are_refused_as_groups():
+    weighted = vm.Collection([[1.0, 0.0], [0.0, 1.0]], weights=[0.9, 0.1])
+    for groups in ({"a": weighted, "b": weighted}, [weighted, weighted]):
+        with pytest.raises(InputError, match="weights of its own"):
+            vm.compare(groups)
+        with pytest.raises(InputError, match="weights of its own"):
+            vm.score_groups(groups)

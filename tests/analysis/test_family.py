@@ -306,6 +306,8 @@ def test_bad_pairs():
         family.information(rows(2, 3), ["x", "y"])
     with pytest.raises(InputError, match="given: samples is a single text"):
         family.information(["a"], "x", "match")
+    with pytest.raises(InputError, match="given: samples is a set, which has no order"):
+        family.information(["a", "b"], {"x", "y"}, "match")
     with pytest.raises(InputError, match="is not an order"):
         family.conditional(["a"], ["x"], "match", q=[1, 2])
     with pytest.raises(InputError, match="weights sum to 3"):
@@ -354,3 +356,9 @@ def test_answers_of_a_language_model(shared_data):
     apart = family.conditional(answers, prompts, kernel, "match")
     scores = vm.score_groups(answers, kernel, by=prompts).scores
     assert apart == pytest.approx(math.exp(np.log(scores).mean()), rel=1e-9)
+
+
+def test_a_factor_that_is_no_similarity_is_found_even_where_the_product_is_one():
+    K = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
+    with pytest.raises(vm.errors.IndefiniteError):
+        vm.family.conditional(K, list("abc"), "precomputed", "match")

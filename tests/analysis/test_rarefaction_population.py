@@ -1,7 +1,6 @@
 """Intervals for the population: they hold where they are given, and are refused where none would."""
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import vendimeter as vm
 from vendimeter.analysis._jackknife import Jackknife
 from vendimeter.analysis._rarefaction_population import population_of
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from calibration import DISTRIBUTIONS, calibrate
+with pytest.MonkeyPatch.context() as _patch:
+    _patch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
+    from calibration import DISTRIBUTIONS, calibrate
 
 HELD = [
     ("20 equal categories", 120),

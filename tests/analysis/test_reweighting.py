@@ -119,7 +119,7 @@ def test_the_least_largest_eigenvalue(name):
         assert hill_of(K, p, INF) <= found.bounds[1]
 
 
-@pytest.mark.parametrize("q", [0.3, 1, 1 + 1e-9, 2, 7, INF])
+@pytest.mark.parametrize("q", [0.3, 1, 1 + 1e-14, 2, 7, 1e5, INF])
 def test_items_without_anything_in_common_get_the_same(q):
     found = vm.reweight(list("aaaaabbc"), "match", q=q, tol=1e-6)
     assert found.score == pytest.approx(3, rel=1e-6)
@@ -189,11 +189,11 @@ def test_few_iterations_leave_a_gap_that_still_holds():
     with pytest.warns(
         ToleranceWarning, match=r"better by .* more than tol=0.001: the iterations .* max_iterations"
     ):
-        found = vm.reweight(data, max_iterations=2)
+        found = vm.reweight(data, max_iterations=6)
     best = vm.reweight(data, tol=1e-5)
     assert not found.met
     assert found.gap > 1e-3
-    assert found.iterations <= 3
+    assert found.iterations <= 6
     assert found.score < best.score <= found.bounds[1]
     assert "not met" in found.summary()
 
@@ -221,13 +221,13 @@ def test_every_state_gives_a_bound(q):
     best = max(hill_of(K, p, q) for p in rng.dirichlet(np.ones(15), size=300))
     for _ in range(20):  # states that no weights make
         values, vectors = rng.dirichlet(np.ones(4)), np.linalg.qr(rng.standard_normal((4, 4)))[0]
-        spread = Spread(np.sort(values)[::-1], Order(q, 6.0 if math.isinf(q) else 0.0))
+        values = np.sort(values)[::-1]
+        spread = Spread(values, Order(q))
         slopes = (X @ vectors) ** 2 @ spread.slopes
         assert spread.upper(float(slopes.max()), 1e-15) >= math.log(best)
-        if not math.isinf(q):
-            assert spread.value == pytest.approx(
-                math.log(hill_of(np.diag(values) * 4, np.full(4, 0.25), q)), abs=1e-9
-            )
+        assert spread.value == pytest.approx(
+            math.log(hill_of(np.diag(values) * 4, np.full(4, 0.25), q)), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("q", [0.3, 0.8, 1, 1.3, 2, 6, INF])
@@ -282,7 +282,7 @@ def test_digits(shared_data):
     digits = load_digits()
     found = vm.reweight(digits.data)
     assert found.met
-    assert found.iterations <= 30
+    assert found.iterations <= 60
     assert found.uniform == pytest.approx(4.6776, abs=1e-3)
     assert found.score == pytest.approx(7.546, abs=5e-3)
     assert found.support < 300
@@ -342,6 +342,23 @@ def test_collections_and_frames():
     found = vm.reweight(frame, kernel)
     assert found.score >= found.uniform
     assert found.weights[0] + found.weights[1] < 0.5
+
+
+@pytest.mark.parametrize("q", [1 - 1e-12, 40, 1e6])
+def test_orders_near_1_and_high_ones(q):
+    data = rows(30, 4, mean=0.3)
+    found = vm.reweight(data, q=q)
+    assert found.met
+    near = vm.reweight(data, q=1 if q < 2 else "inf")
+    assert found.score == pytest.approx(float(near.score), rel=2e-3 if q != 40 else 0.1)
+
+
+@pytest.mark.parametrize("tol", [0.9, 1e-11])
+def test_a_wide_and_a_narrow_tolerance(tol):
+    found = vm.reweight(rows(30, 4, mean=0.3), tol=tol)
+    assert found.met
+    assert found.gap <= tol
+    assert found.weights.sum() == pytest.approx(1)
 
 
 def test_one_item_and_items_that_are_all_alike():

@@ -299,8 +299,6 @@ def test_bad_input_says_what_is_wrong(shards, tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             vm.write_contributions(source, target, **{"samples": "v"} | options)
-    with pytest.raises(TypeError, match="sizes"):
-        vm.write_contributions(first, out, samples="v", sizes=3)
     parquet.write_table(table_of(data[:3], vendi_share=[1.0, 2.0, 3.0]), tmp_path / "again.parquet")
     with pytest.raises(InputError, match="has a column 'vendi_share' of its own"):
         vm.write_contributions(tmp_path / "again.parquet", out, samples="v", columns=["vendi_share"])
@@ -395,3 +393,18 @@ def test_the_sample_of_many_rows_is_at_even_distances(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", data)
     found = vm.write_contributions(tmp_path / "a.npy", tmp_path / "o.parquet", size=10)
     np.testing.assert_allclose(found.sample, vm.contributions(data).values[::8], rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_a_row_that_is_no_vector_is_named_by_its_place_in_its_file(tmp_path, size):
+    np.save(tmp_path / "s1.npy", np.ones((5, 2)))
+    np.save(tmp_path / "s2.npy", np.array([[1.0, 2], [3, 4], [np.nan, 1], [1, 1]]))
+    with pytest.raises(InputError, match=r"row 2 of '.*s2\.npy'"):
+        vm.write_contributions(str(tmp_path / "s*.npy"), tmp_path / "o.parquet", size=size)
+    assert not (tmp_path / "o.parquet").exists()
+
+
+def test_an_option_that_is_not_there_is_named(tmp_path):
+    np.save(tmp_path / "s1.npy", np.eye(3))
+    with pytest.raises(vm.errors.UnknownNameError, match=r"no option 'sampels'.*'samples'"):
+        vm.write_contributions(tmp_path / "s1.npy", tmp_path / "o.parquet", sampels="x")

@@ -27,7 +27,7 @@ class Comparison(Result):
 
     Attributes
     ----------
-    labels : list
+    labels : tuple
         The labels of the groups, in order of first appearance; all arrays below are in this order.
     sizes : ndarray of int
         Items in each group, copies counted.
@@ -62,7 +62,7 @@ class Comparison(Result):
         What was done, and what was not computed and why.
     """
 
-    labels: list[Any] = field(repr=False)
+    labels: tuple[Any, ...] = field(repr=False)
     sizes: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False)
     low: np.ndarray = field(repr=False)
@@ -160,7 +160,7 @@ class Comparison(Result):
         """The similarity of the groups as a pandas frame, with their labels on both sides."""
         matrix = self._known_similarity()
         frame = data_frame({str(i): column for i, column in enumerate(matrix.T)})
-        frame.index = frame.columns = self.labels
+        frame.index = frame.columns = list(self.labels)
         return frame
 
     def _known_similarity(self) -> np.ndarray:

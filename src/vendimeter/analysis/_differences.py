@@ -35,7 +35,7 @@ class Differences(Result):
 
     Attributes
     ----------
-    groups, references : list
+    groups, references : tuple
         The labels of the two groups of each comparison.
     difference, difference_low, difference_high : ndarray
         The rarefied score of the group less that of the reference, and its interval; NaN where there is none.
@@ -55,8 +55,8 @@ class Differences(Result):
         What was not computed, and why.
     """
 
-    groups: list[Any] = field(repr=False)
-    references: list[Any] = field(repr=False)
+    groups: tuple[Any, ...] = field(repr=False)
+    references: tuple[Any, ...] = field(repr=False)
     difference: np.ndarray
     difference_low: np.ndarray = field(repr=False)
     difference_high: np.ndarray = field(repr=False)
@@ -235,8 +235,8 @@ def differences_of(
             p[i] = permutation_test(groups, g, h, tested, q, wanted.permutations, wanted.rng)
         notes = notes + _tested(groups, wanted, p, common.size, tested)
     return Differences(
-        groups=[labels[g] for g in one.tolist()],
-        references=[labels[g] for g in two.tolist()],
+        groups=tuple(labels[g] for g in one.tolist()),
+        references=tuple(labels[g] for g in two.tolist()),
         difference=frozen(difference),
         difference_low=frozen(difference - reach),
         difference_high=frozen(difference + reach),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter import _frames
+from vendimeter._arrays import refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._figures import Figure
 from vendimeter._measured import about, collected, measured
@@ -171,6 +172,8 @@ def _of_pairs(
     with wide_mode("float64", given):
         pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
         joint, prompts = pairs.score(pairs.joint), pairs.score(pairs.given)
+        if not pairs.samples.trusted:  # a product may be positive semidefinite where its factor is not
+            pairs.score(pairs.samples)
     low, high = joint.bounds[0] / prompts.bounds[1], joint.bounds[1] / prompts.bounds[0]
     if not pairs.projected:  # a product has no less than its factors
         low, high = _at_least(low, 1.0), _at_least(high, 1.0)
@@ -273,6 +276,8 @@ class _Pairs:
         rng: Any,
     ):
         self.order, self.rng, self.tol = parse_order(q), check_rng(rng), tol
+        with about("given"):
+            refuse_set(given, "its items")
         check_alignment(samples, given, "given")
         similarity, shares, self.n = measured(samples, kernel, weights, counts, rng)
         with about("given"):

@@ -50,11 +50,10 @@ class Farthest(Objective):
         if not self.rough:
             return self.evaluate(index)
         if m:
-            rows = self.items.vectors(np.eye(m)).astype(np.float32)
-            self.items.quick(index[:1])
+            self.items.quick(index[:1])  # the copy is made before threads ask for it
             missing = self._seen[index]
             for seen in np.unique(missing[missing < m]).tolist():
-                self._approach(index[missing == seen], rows[:, seen:])
+                self._approach(index[missing == seen], self.items.chosen_vectors(seen).astype(np.float32))
             self._seen[index] = m
         return np.minimum(2 - 2 * self._nearest[index] + ALLOWANCE, self.ceiling)
 

@@ -42,8 +42,10 @@ class Items(ABC):
     ----------
     chosen : list of int
         In order of choice.
-    gram : ndarray, shape (k, k)
-        Similarities of the chosen items, as far as they are.
+    k : int
+        How many are to be chosen.
+    gram : ndarray
+        Similarities of the chosen items; with features, of no more of them than there are features.
     single : bool
         Whether `quick` gives rows in float32.
     bulk : bool
@@ -56,10 +58,11 @@ class Items(ABC):
         Σ φφᵀ of the chosen ones, where features are fewer than they may become.
     """
 
-    def __init__(self, similarity: Similarity, k: int):
-        self.similarity, self.n = similarity, similarity.n
+    def __init__(self, similarity: Similarity, k: int, most: int):
+        self.similarity, self.n, self.k = similarity, similarity.n, k
+        self.longest = k  # numbers that a row has in the end
         self.chosen: list[int] = []
-        self.gram = np.zeros((k, k))
+        self.gram = np.zeros((most, most))
         self.single = self.parallel = False
         self.bulk = True
         self.threads = 1
@@ -90,8 +93,16 @@ class Items(ABC):
         """Σ_j c_j φ_j for each column c over the chosen items, in the terms of rows."""
 
     @abstractmethod
-    def similar(self, index: np.ndarray, first: int = 0) -> np.ndarray:
-        """Similarities of some items with the chosen ones from the `first` on, on the host."""
+    def chosen_vectors(self, first: int) -> np.ndarray:
+        """The chosen items from the `first` on as columns, in the terms of rows."""
+
+    @abstractmethod
+    def metric(self, vectors: np.ndarray) -> np.ndarray:
+        """What other vectors have to be multiplied by for their inner products with these."""
+
+    @abstractmethod
+    def similar(self, index: np.ndarray) -> np.ndarray:
+        """Similarities of some items with the chosen ones, on the host."""
 
     def nearest(self, index: np.ndarray) -> np.ndarray:
         """The similarity of some items with the nearest of the chosen ones, on the host."""
@@ -158,8 +169,8 @@ class _Rows(Items):
     """Items that have features: dense on the host or a device, or sparse with few columns."""
 
     def __init__(self, features: Features, k: int, memory: int):
-        super().__init__(features, k)
-        self._features = features
+        super().__init__(features, k, min(k, features.width))
+        self._features, self.longest = features, features.width
         self._held = np.zeros((k, features.width))
         if k > features.width:
             self.scatter = np.zeros((features.width, features.width))
@@ -182,8 +193,14 @@ class _Rows(Items):
     def vectors(self, coefficients: np.ndarray) -> np.ndarray:
         return self._held[: len(self.chosen)].T @ coefficients
 
-    def similar(self, index: np.ndarray, first: int = 0) -> np.ndarray:
-        vectors = np.ascontiguousarray(self._held[first : len(self.chosen)].T)
+    def chosen_vectors(self, first: int) -> np.ndarray:
+        return np.ascontiguousarray(self._held[first : len(self.chosen)].T)
+
+    def metric(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors
+
+    def similar(self, index: np.ndarray) -> np.ndarray:
+        vectors = self.chosen_vectors(0)
         return to_host(self.coordinates(index, vectors))[: len(index), : vectors.shape[1]]
 
     def nearest(self, index: np.ndarray) -> np.ndarray:
@@ -204,7 +221,8 @@ class _Rows(Items):
         row = self._features.rows(np.array([item]))
         row = row.toarray()[0] if self._features.sparse else to_host(row)[0]
         self._held[m] = row
-        self.gram[m, : m + 1] = self.gram[: m + 1, m] = self._held[: m + 1] @ row
+        if m < len(self.gram):
+            self.gram[m, : m + 1] = self.gram[: m + 1, m] = self._held[: m + 1] @ row
         if self.scatter is not None:
             self.scatter += row[:, None] * row
         self.chosen.append(item)
@@ -227,7 +245,7 @@ class _Columns(Items):
     """Items of which only similarities are known, or whose features are too wide and sparse to be held."""
 
     def __init__(self, similarity: Similarity, k: int, memory: int):
-        super().__init__(similarity, k)
+        super().__init__(similarity, k, k)
         self._known: np.ndarray | None = None
         given = not isinstance(similarity, Pairwise | Features)  # a matrix knows them already
         if not given and 8 * similarity.n * k <= memory // 2:
@@ -263,19 +281,23 @@ class _Columns(Items):
 
     def coordinates(self, index: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         found = self.similar(index) @ vectors
-        if (
-            not self.similarity.trusted
-        ):  # without a space behind it, a similarity may make an item longer than 1
+        if not self.similarity.trusted:  # which need not come of a space, where no item is longer than 1
             found /= np.sqrt(np.maximum(np.einsum("ij,ij->i", found, found), 1.0))[:, None]
         return found
 
     def vectors(self, coefficients: np.ndarray) -> np.ndarray:
         return coefficients
 
-    def similar(self, index: np.ndarray, first: int = 0) -> np.ndarray:
+    def chosen_vectors(self, first: int) -> np.ndarray:
+        return np.eye(len(self.chosen))[:, first:]
+
+    def metric(self, vectors: np.ndarray) -> np.ndarray:
+        return self.gram[: len(vectors), : len(vectors)] @ vectors
+
+    def similar(self, index: np.ndarray) -> np.ndarray:
         m = len(self.chosen)
         if self._known is None:
-            return self._pairs(index, np.array(self.chosen[first:], dtype=np.int64))
+            return self._pairs(index, np.array(self.chosen, dtype=np.int64))
         seen = self._seen[index]
         # Items that were looked at about as long ago are looked at together; a user's function is never called twice.
         age = np.frexp(m - seen)[1] if self.bulk else m - seen
@@ -284,7 +306,7 @@ class _Columns(Items):
             some, start = index[among], int(seen[among].min())
             self._known[some, start:m] = self._pairs(some, np.array(self.chosen[start:]))
             self._seen[some] = m
-        return self._known[index, first:m]
+        return self._known[index, :m]
 
     def against(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
         return lambda index: self._pairs(index, others)

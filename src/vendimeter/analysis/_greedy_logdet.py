@@ -27,11 +27,11 @@ class LogDet(Objective):
 
     ceiling = 1.0
 
-    def __init__(self, items: Items, k: int):
+    def __init__(self, items: Items):
         super().__init__(items)
         self.rough = items.single
-        self._coefficients = np.zeros((k, k))  # of the orthonormal basis, over the chosen items
-        self._directions = np.zeros((items.width if items.single else 0, k))
+        self._directions = np.zeros((items.longest, min(items.k, items.longest)))
+        self._rank = 0
         self._beyond: Eigenbasis | None = None
         # Of each item, its share outside the span of the first `seen` directions, up to the rounding of float32.
         self._share = np.ones(items.n) if self.rough else np.zeros(0)
@@ -59,16 +59,15 @@ class LogDet(Objective):
         return found
 
     def bound(self, index: np.ndarray) -> np.ndarray:
-        m = len(self.items.chosen)
         if not self.rough:
             return self.evaluate(index)
-        if m:
-            self.items.quick(index[:1])
+        if self._rank:
+            self.items.quick(index[:1])  # the copy is made before threads ask for it
             directions = self._vectors().astype(np.float32)
             missing = self._seen[index]
-            for seen in np.unique(missing[missing < m]).tolist():
+            for seen in np.unique(missing[missing < self._rank]).tolist():
                 self._reduce(index[missing == seen], directions[:, seen:])
-            self._seen[index] = m
+            self._seen[index] = self._rank
         return np.minimum(self._share[index] + ALLOWANCE, 1.0)
 
     def _reduce(self, index: np.ndarray, directions: np.ndarray) -> None:
@@ -81,32 +80,23 @@ class LogDet(Objective):
     def add(self, item: int) -> float:
         """Choose an item; its share outside the span, or beyond the rank φᵀσ⁺φ."""
         gain = float(self.evaluate(np.array([item]))[0])
-        m = len(self.items.chosen)
         self.items.add(item)
         if self._beyond is not None:
             self._beyond.update()
             return gain
-        # Once more against what rounding has left of the others: then the basis is orthogonal to the last digits.
-        coefficients = np.zeros(m + 1)
-        coefficients[m] = 1.0
-        gram, basis = self.items.gram[: m + 1, : m + 1], self._coefficients[: m + 1, :m]
-        for _ in range(2):
-            coefficients -= basis @ (basis.T @ (gram @ coefficients))
-        norm = math.sqrt(max(float(coefficients @ gram @ coefficients), 0.0))
-        if norm * norm > NOTHING:
-            self._coefficients[: m + 1, m] = coefficients / norm
-            if len(self._directions):
-                self._directions[:, m] = self.items.vectors(self._coefficients[: m + 1, m])
+        vector = self.items.chosen_vectors(len(self.items.chosen) - 1)[:, 0]
+        before = self._vectors()
+        for _ in range(2):  # twice, so that the directions are orthogonal to the last digits
+            vector = vector - before @ (before.T @ self.items.metric(vector))
+        square = float(vector @ self.items.metric(vector))
+        if square > NOTHING and self._rank < self._directions.shape[1]:
+            self._directions[: len(vector), self._rank] = vector / math.sqrt(square)
+            self._rank += 1
         return gain
 
     def _vectors(self) -> np.ndarray:
-        """The orthonormal basis in the terms of rows; an item within the span of others has given it a 0."""
-        m = len(self.items.chosen)
-        return (
-            self._directions[:, :m]
-            if len(self._directions)
-            else self.items.vectors(self._coefficients[:m, :m])
-        )
+        """An orthonormal basis of the span of the chosen items, in the terms of rows."""
+        return self._directions[: self.items.width, : self._rank]
 
     def go_on(self, best: float) -> bool:
         if self._beyond is not None or best > NOTHING:

@@ -169,9 +169,7 @@ class VendiGain(Objective):
                 rule = _rule(self._basis.values, self._q, coarse)
             else:  # with as many nodes at every step, as some libraries compile anew for every shape
                 values = self.items.padded(self._basis.values)
-                rule = _rule(values, self._q, coarse, most=len(self.items.gram)).mapped(
-                    lambda a: move(a, like)
-                )
+                rule = _rule(values, self._q, coarse, most=self.items.k).mapped(lambda a: move(a, like))
             if coarse:
                 rule = rule.mapped(lambda array: array.astype(np.float32))
             self._rules[coarse] = rule

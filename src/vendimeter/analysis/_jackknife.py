@@ -25,6 +25,7 @@ its bias falls as n^−α with 2^α = D₂/D₁; and where α < 1, the jackknife
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,14 +148,19 @@ def jackknife(
     return of_split(Split(similarity, deal(Part(items, counts), check_groups(groups), rng)), q)
 
 
-def of_split(split: Split, q: float) -> Jackknife:
-    """The jackknife over the groups of a collection that is dealt out already."""
+def of_split(split: Split, q: float, report: Callable[[float], None] | None = None) -> Jackknife:
+    """The jackknife over the groups of a collection that is dealt out already; `report` is told how far it is."""
     g = len(split.parts)
     every = np.arange(g)
     halves, quarters = halvings(g)
     unions = [every, *(np.delete(every, j) for j in range(g))]
     unions += [np.flatnonzero(half) for half in np.concatenate([*halves, *quarters])]
-    found = np.array([entropy(values, q) for values in split.spectra(unions)])
+    done = np.cumsum([float(len(union)) ** 3 for union in unions])
+    found = np.empty(len(unions))
+    for i, values in enumerate(split.spectra(unions)):
+        found[i] = entropy(values, q)
+        if report is not None:
+            report(done[i] / done[-1])
     plugin, left_out = float(found[0]), found[1 : 1 + g]
     half = found[1 + g : 1 + g + 2 * (g - 1)].reshape(-1, 2).mean(axis=1)
     quarter = found[1 + g + 2 * (g - 1) :]

@@ -119,8 +119,8 @@ def climb(
     enough: Callable[[Point], bool],
     most: int,
     report: Callable[[], None],
-) -> tuple[Point, int]:
-    """Weights of greater diversity, and how many eigendecompositions they took.
+) -> Point:
+    """Weights of greater diversity.
 
     Parameters
     ----------
@@ -138,6 +138,7 @@ def climb(
         Called after each.
     """
     point, spent, size = Point(active, weights, order), 1, len(weights)
+    report()
     gap = point.steepest - point.mean
     duals = np.maximum(point.steepest - point.slopes, 0.1 * gap / size / weights)
     cut = FIRST_CUT
@@ -162,7 +163,7 @@ def climb(
         dual_length = min(1.0, WITHIN / max(float((-change / duals).max()), 1e-300))
         duals = duals + (dual_length if length == longest else min(length, dual_length)) * change
         point, cut = found, CUT
-    return point, spent
+    return point
 
 
 def _step(point: Point, duals: np.ndarray, barrier: float) -> np.ndarray:

@@ -21,7 +21,7 @@ inequality for q = 1, |Σλ^q − Σλ̂^q| ≤ n^(1−q) t^q for q < 1, |‖λ�
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,26 +33,29 @@ __all__ = ["Order", "Spread", "widened"]
 FLOOR = (
     1e-15  # eigenvalues below this share of the largest are taken for it: the state stays positive definite
 )
-FIRST, STEP, LAST = 8.0, 2.0, 2.0**24  # orders that lead to ∞
+FIRST, STEP, LAST = 8.0, 2.0, 2.0**24  # orders that lead to higher ones
 KEPT = 1e-2  # terms of the curvature below this share of the largest are left out
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order that is asked for, and the finite one that is worked with, which differ for ∞ alone."""
+    """The order that is asked for, and the one that is worked with: a high one is reached through lower ones."""
 
     q: float
-    stage: float = field(default=0.0)
+    stage: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.stage:
-            object.__setattr__(self, "stage", FIRST if math.isinf(self.q) else self.q)
+            object.__setattr__(self, "stage", min(self.q, FIRST))
 
-    def raised(self) -> Order | None:
-        """The next order on the way to ∞, if there is one."""
-        if math.isinf(self.q) and self.stage < LAST:
-            return Order(self.q, self.stage * STEP)
-        return None
+    @property
+    def last(self) -> bool:
+        """Whether there is no higher one to work with."""
+        return self.stage >= min(self.q, LAST)
+
+    def raised(self) -> Order:
+        """The next order on the way."""
+        return Order(self.q, min(self.q, self.stage * STEP))
 
 
 class Spread:
@@ -72,24 +75,30 @@ class Spread:
 
     def __init__(self, values: np.ndarray, order: Order):
         values = np.maximum(values, FLOOR * values[0])
-        values = values / values.sum()
-        self.values, self.order, q = values, order, order.stage
-        self.logs = np.log(values)
+        self.values, self.order, q = values / values.sum(), order, order.stage
+        self.logs = np.log(self.values)
+        self.log_sum = self._log_sum(q)
         if q == 1:
-            self.log_sum = 0.0
             self.slopes = -self.logs
-            self.height = float(values @ self.slopes)
+        elif abs(q - 1) < 0.5:  # less a constant, which would hide the rest
+            self.slopes = q / (1 - q) * np.expm1((q - 1) * self.logs) * math.exp(-self.log_sum)
         else:
-            top = float(self.logs[0])
-            self.log_sum = q * top + math.log(float(np.sum(np.exp(q * (self.logs - top)))))
-            self.height = self.log_sum / (1 - q)
-            if abs(q - 1) < 0.5:  # less a constant, which would hide the rest
-                powers = np.expm1((q - 1) * self.logs) * math.exp(-self.log_sum)
-            else:
-                powers = np.exp((q - 1) * self.logs - self.log_sum)
-            self.slopes = q / (1 - q) * powers
-        self.mean = float(values @ self.slopes)
-        self.value = -float(self.logs[0]) if math.isinf(order.q) else self.height
+            self.slopes = q / (1 - q) * np.exp((q - 1) * self.logs - self.log_sum)
+        self.mean = float(self.values @ self.slopes)
+        self.height = self._log_score(q)
+        self.value = self.height if order.q == q else self._log_score(order.q)
+
+    def _log_sum(self, q: float) -> float:
+        """The logarithm of Σ λ^q."""
+        if abs(q - 1) < 0.5:
+            return math.log1p(float(self.values @ np.expm1((q - 1) * self.logs)))
+        top = float(self.logs[0])
+        return q * top + math.log(float(np.sum(np.exp(q * (self.logs - top)))))
+
+    def _log_score(self, q: float) -> float:
+        if q == 1:
+            return -float(self.values @ self.logs)
+        return -float(self.logs[0]) if math.isinf(q) else self._log_sum(q) / (1 - q)
 
     def climb(self, steepest: float) -> float:
         """How far above `height` the largest log VS of the order that is worked with may be."""
@@ -103,7 +112,7 @@ class Spread:
         q, size = self.order.stage, len(self.values)
         rounding = off + (2 * EIGEN * (size + 4) + 4 * size + 64) * UNIT
         rounding *= float(np.abs(self.slopes).max())
-        if not math.isinf(self.order.q):
+        if not math.isinf(self.order.q):  # that of a lower order is one, too: scores fall with the order
             return self.height + self._risen(steepest - self.mean + 2 * rounding) + 64 * UNIT
         # Σ y² λ^(q−1)/M is −(q−1)/q of the slope; over Σ λ^(q−1)/M it is the mean of y² under a state.
         share = math.fsum(np.exp((q - 1) * self.logs - self.log_sum))

@@ -43,12 +43,15 @@ class Items:
         Of r columns; nothing larger than r×r is made of all of them.
     off : float
         Bound on ‖φφᵀ − φ̂φ̂ᵀ‖₁, φ an item and φ̂ its features.
+    size : int
+        The most dimensions that the items span, which no score exceeds.
     drift : float
         Bound on the trace norm by which ρ of any weights is off besides.
     """
 
     features: Features
     off: float
+    size: int
     drift: float = 0.0
 
     @property
@@ -87,7 +90,7 @@ class View:
         self.slopes = items.slopes(vectors, self.spread.slopes)
         self.steepest = float(self.slopes.max())
         upper = self.spread.upper(self.steepest, items.off)
-        self.upper = widened(upper, order.q, items.drift, items.n)
+        self.upper = min(widened(upper, order.q, items.drift, items.size), math.log(items.size))
 
     @property
     def mean(self) -> float:
@@ -131,9 +134,14 @@ class Search:
         self.spent += 1
         self.report(self.spent, self.gap)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether too few eigendecompositions are left for another turn: its start, a step, and a look at all items."""
+        return self.spent > self.most - 3
+
     def over(self) -> bool:
         """Whether the tolerance is met, or the work set aside for it spent."""
-        return self.gap <= SLACK * self.tol or self.spent >= self.most
+        return self.gap <= SLACK * self.tol or self.exhausted
 
 
 def search(
@@ -178,14 +186,13 @@ def search(
         view = _newton(items, view, active, found)
         found.see(view)
         raw = math.expm1(min(view.spread.climb(view.steepest), 700.0))
-        if raw <= 0.3 * found.gap:  # what is left is not of this order: of ∞, or rounding
-            higher = view.spread.order.raised()
-            if higher is None and raw <= 0.1 * tol:
-                break
-            if higher is not None:
-                view = View(items, view.weights, higher)
-                found.see(view)
-                continue
+        order = view.spread.order
+        if raw <= 0.3 * found.gap and not order.last:
+            view = View(items, view.weights, order.raised())
+            found.see(view)
+            continue
+        if raw <= min(0.3 * found.gap, 0.1 * tol):  # what is left is rounding
+            break
         if np.array_equal(before.weights, view.weights):
             break
     return found
@@ -207,13 +214,13 @@ def _newton(items: Items, view: View, active: np.ndarray, found: Search) -> View
     all_in = len(active) == items.n
     stage_gap = math.expm1(min(view.spread.climb(view.steepest), 700.0))
     target = 0.5 * found.tol if all_in else max(0.2 * found.tol, 0.1 * stage_gap)
-    if math.isinf(order.q):
+    if not order.last:
         target = 0.2 * min(found.gap, 1.0)
 
     def enough(point: Point) -> bool:
         return math.expm1(min(point.spread.climb(point.steepest), 700.0)) <= target
 
-    point, _ = climb(problem, here / here.sum(), order, enough, found.most - found.spent, found.count)
+    point = climb(problem, here / here.sum(), order, enough, found.most - found.spent - 1, found.count)
     weights = others * (0.0 if alone else point.weights[0] / rest)
     weights[active] = point.weights[-len(active) :]
     return View(items, weights / weights.sum(), order)
@@ -254,7 +261,7 @@ def _over_all(items: Items, view: View, found: Search, room: int) -> View:
             there = View(items, taken**2, view.spread.order)
             found.see(there)
             gain = there.spread.height - height
-            if gain >= 1e-4 * length * rise or found.spent >= found.most:
+            if gain >= 1e-4 * length * rise or found.exhausted:
                 break
             if length * rise < 1e-13 * (1 + abs(height)):  # rounding: nothing is left to be gained this way
                 return view

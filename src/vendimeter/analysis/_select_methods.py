@@ -95,7 +95,7 @@ def _objective(method: str, items: Items, request: Request, random: np.random.Ge
     if method == "vendi":
         return VendiGain(items, request.q)
     if method == "logdet":
-        return LogDet(items, k)
+        return LogDet(items)
     return Farthest(items) if method == "farthest" else Facility(items, k, request.memory, random)
 
 

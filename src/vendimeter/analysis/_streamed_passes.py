@@ -139,7 +139,11 @@ class Sums:
                 f"{batch.place}: the features have {features.width} columns and the ones before had "
                 f"{self._total.width}; expected the same."
             )
-        with wide_mode("float64", features.like):
+        with (
+            in_place(batch.place, batch.samples),
+            batch.samples.placed(),
+            wide_mode("float64", features.like),
+        ):
             self._total.add(features, weights)
             for part in _parts(features):
                 rows = features.rows(part)

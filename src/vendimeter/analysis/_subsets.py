@@ -66,8 +66,8 @@ def subset_scores(
     Examples
     --------
     >>> import numpy as np
-    >>> from vendimeter.similarity import Features
-    >>> subset_scores(Features(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
+    >>> from vendimeter.kernels import Cosine
+    >>> subset_scores(Cosine().similarity(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
     array([2., 4.])
     """
     request = Request(list(orders), "float64", Policy(), rng)

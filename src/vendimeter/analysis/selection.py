@@ -201,7 +201,8 @@ def select(
         Positions of items that are chosen in any case, and first; they count towards k and quotas.
     quality : array of shape (n,), optional
         How good each item is, from 0 up, for method "vendi" with q = 1: then VS · (mean quality)^trade_off is made as
-        large as possible, for trade_off = 1 the quality-weighted Vendi Score.
+        large as possible, for trade_off = 1 the quality-weighted Vendi Score. Its logarithm for k items is what is
+        chosen for from the start, so that the first steps are not the best for fewer items.
     trade_off : float
         What quality counts, from 0 up.
     compare : bool or list of methods

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._messages import brief
+from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng
 from vendimeter._progress import Progress
 from vendimeter.accumulate import Accumulator
@@ -18,6 +19,7 @@ from vendimeter.analysis._streamed_parquet import Layout, Output
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
 from vendimeter.analysis.decomposition import HEAVY
 from vendimeter.errors import InputError, MismatchError
+from vendimeter.io.reading import read_batches
 from vendimeter.results import Score, number
 from vendimeter.spectrum import parse_order
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WrittenContributions", "write_contributions"]
 
+READING = tuple(inspect.signature(read_batches).parameters)[1:]  # all but the path
 CHANGED = 1e-6  # by which the shares may miss the entropy before the source must have changed
 
 
@@ -105,6 +108,9 @@ def write_contributions(
     order, seed = parse_order(q), check_rng(rng)
     if not isinstance(leave_one_out, bool | np.bool_):
         raise InputError(f"leave_one_out={brief(leave_one_out)}; expected True or False.")
+    for name in reading:
+        if name not in READING:
+            raise unknown("option", name, READING)
     chosen = Accumulator(kernel, rng=seed).kernel  # which refuses kernels that need all items at once
     stream = Stream(source, kernel, chosen, seed, reading)
     output = Output(out, stream.files, overwrite)

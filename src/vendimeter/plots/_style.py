@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vendimeter._messages import printable
+from vendimeter._messages import brief, printable
 from vendimeter._optional import require
+from vendimeter.errors import InputError
 
 __all__ = [
     "AS_IT_STANDS",
@@ -33,8 +34,8 @@ AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 
 def shown(value: Any, most: int = LONGEST) -> str:
-    """A user's text without control characters, cut to a length."""
-    return printable(value, most)
+    """A user's text without control characters, cut to a length; an empty one in quotes."""
+    return printable(value, most) or "''"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Display:
 def axes(ax: Any = None, *, width: float = 6.4, height: float = 4.0) -> Any:
     """The axes to draw on: those given, or of a new figure."""
     if ax is not None:
+        if not hasattr(ax, "spines") or not hasattr(ax, "figure"):
+            raise InputError(f"ax={brief(ax)}; expected axes of matplotlib, or None for a new figure.")
         return ax
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="plot()")
     _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")

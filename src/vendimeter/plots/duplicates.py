@@ -40,7 +40,7 @@ def plot_duplicates(found: Duplicates, ax: Any = None) -> Display:
 
 
 def _title(found: Duplicates) -> str:
-    lines = f"{found.copies:,} of {found.n:,} items are copies of one that is kept (similarity ≥ {found.threshold:g})"
+    lines = f"{found.copies:,} of {found.n:,} items are near copies (joined by similarities ≥ {found.threshold:g})"
     if found.score is not None and found.without is not None and found.copies:
         lines += f"\nscore {number(found.score)}, without them {number(found.without)}"
     if found.method != "exact":

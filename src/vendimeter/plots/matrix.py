@@ -151,6 +151,7 @@ def matrix_of(
     below, above = matrix.min() < how["vmin"], matrix.max() > how["vmax"] + 1e-9
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend=extend)
+    ax.set_anchor("W")  # a colour bar moves it to the right, where the layout would not see names at the left
     bar.set_label("similarity")
     bar.outline.set_visible(False)
     words = ORDERED.get(named, "in a given order") if isinstance(named, str) else "in a given order"

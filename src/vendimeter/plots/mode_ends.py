@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._arrays import length
+from vendimeter._messages import brief
 from vendimeter._options import whole_number
 from vendimeter.errors import InputError
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
@@ -53,6 +54,7 @@ def modes(found: Modes, ax: Any = None) -> Display:
     >>> [f"{bar.get_height():.3f}" for bar in vm.plots.modes(found, ax=Figure().subplots()).ax_.patches]
     ['0.667', '0.333']
     """
+    _check(found)
     ax = axes(ax)
     places = np.arange(len(found))
     bars = ax.bar(places, found.shares, color=PALETTE[0], width=0.75)
@@ -128,6 +130,7 @@ def exemplars(
     >>> [text.get_text() for text in drawn.ax_.texts][-2:]
     ['one', 'two']
     """
+    _check(found)
     check_kind(kind)
     drawn = found._items if items is None else items
     if items is not None and length(items) != len(found.weights):
@@ -166,3 +169,10 @@ def _chosen(found: Modes, modes: Any) -> list[int]:
             raise InputError("modes is empty; expected how many modes, or which.")
         return [found._mode(a) for a in modes]
     return list(range(min(whole_number(modes, "modes"), len(found))))
+
+
+def _check(found: Any) -> None:
+    from vendimeter.analysis._modes_result import Modes
+
+    if not isinstance(found, Modes):
+        raise InputError(f"found={brief(found)}; expected what vendimeter.modes gives.")
