@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,14 +166,14 @@ def differences(found: Differences, ax: Any = None) -> Display:
     return Display(ax, (ax,))
 
 
-def similarity(matrix: np.ndarray, labels: list[Any], ax: Any = None) -> Display:
+def similarity(matrix: np.ndarray, labels: Sequence[Any], ax: Any = None) -> Display:
     """How alike any two groups are, like groups beside each other.
 
     Parameters
     ----------
     matrix : ndarray of shape (groups, groups)
         Their similarity, from 0 to 1; empty groups, which have none, are left away.
-    labels : list
+    labels : sequence
         Their labels.
     ax : matplotlib.axes.Axes, optional
         The axes to draw on; a new figure without them.
