@@ -72,8 +72,7 @@ class Rarefied:
     def few(self) -> np.ndarray:
         """Groups that are all alike but for a few items: what these do to the logarithm of a score is too skewed.
 
-        Of one mode with 97% of 50 items, intervals of ratios that should hold in 95% of the cases held in 75%; with
-        twice as many items in 93%.
+        With a handful of odd items, or none, the jackknife of a logarithm near 0 says next to nothing.
         """
         return (self.scores - 1) * self.size < FEW
 
