@@ -21,6 +21,8 @@ settings.register_profile(
 )
 settings.load_profile("stable")
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without windows
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -67,3 +69,27 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             stack.enter_context(jax.enable_x64(True))
             make = jax.numpy.asarray
         yield Library(request.param, make)
+
+
+@pytest.fixture
+def ax() -> Any:
+    """Axes of a figure that pyplot does not know."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(8, 6)).subplots()
+
+
+@pytest.fixture(autouse=True)
+def no_new_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of pictures: where axes are given no figure is made; where none are, one is, which is closed here."""
+    if request.path.parent.name != "plots":
+        yield
+        return
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield
+    made = len(pyplot.get_fignums())
+    pyplot.close("all")
+    if "ax" in request.fixturenames:
+        assert made == 0

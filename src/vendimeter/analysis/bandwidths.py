@@ -94,7 +94,7 @@ def bandwidth(
     on how many items there are.
 
     For Gaussian blobs whose centres lie more than about ten of their radii apart the score at the suggestion came out
-    as 0.95 to 1.25 times the number of blobs (2 to 30 of them, in 2 to 50 dimensions), where the median distance gave
+    as 0.9 to 1.3 times the number of blobs (2 to 30 of them, in 2 to 50 dimensions), where the median distance gave
     1.7 to 5.5. Blobs nearer than that, and the Laplacian kernel, show no plateau.
 
     It can tell scales at which the score is saturated from others, and whether groups single one out. It cannot tell
