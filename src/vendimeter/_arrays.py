@@ -37,8 +37,9 @@ EMPTY = "samples is empty; the diversity of nothing is undefined."
 
 def is_sparse(value: Any) -> bool:
     """Whether this is a SciPy sparse array or matrix."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and sparse.issparse(value)
+    # While another thread imports it, the module is there and its names are not.
+    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
+    return issparse is not None and issparse(value)
 
 
 def _is_any(value: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
