@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import warnings
@@ -450,6 +451,9 @@ def growth(method: str, memory: str) -> tuple[int, float, float, float, str]:
         text=True,
         check=True,
         timeout=300,
+        env={
+            name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"
+        },  # as users have it
     )
     grown, score, low, high, storage = run.stdout.split()
     return int(grown), float(score), float(low), float(high), storage
