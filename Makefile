@@ -5,14 +5,21 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Vendimeter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 
-.PHONY: demo test lint format bench experiments clean
+.PHONY: demo test browser lint format docs assets bench experiments clean
 
 demo: .venv/.demo
 	@$(BIN)/vendi demo
 
 # A process a core, with one thread each. torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
-test: .venv/.ready
+test: .venv/.ready browser
 	OMP_NUM_THREADS=1 VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# Tests of the report run in a real Chromium; where it cannot be installed they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing Chromium (once) …" && \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } || \
+	  echo "Chromium is not installed: tests in a browser will be skipped."
 
 lint: .venv/.ready
 	$(BIN)/ruff check .
@@ -22,6 +29,14 @@ lint: .venv/.ready
 format: .venv/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/.ready
+	$(BIN)/sphinx-build -W --keep-going --quiet -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html."
+
+# The JavaScript libraries inside the report, as they are published, from the npm registry.
+assets: .venv/.ready
+	$(BIN)/python scripts/vendor_assets.py
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/run.py

@@ -27,6 +27,7 @@ PUBLIC = {
     "Modes",
     "Profile",
     "Rarefaction",
+    "Report",
     "Reweighting",
     "Score",
     "Selection",
@@ -48,6 +49,7 @@ PUBLIC = {
     "rarefy",
     "read",
     "read_batches",
+    "report",
     "reweight",
     "score",
     "score_groups",
@@ -136,7 +138,7 @@ def test_no_module_has_the_name_of_a_public_function():
     functions = {name for name in PUBLIC if inspect.isfunction(getattr(vm, name))}
     assert functions == {
         "bandwidth", "compare", "contributions", "duplicates", "modes", "plan", "profile", "rarefy", "read",
-        "read_batches", "reweight", "score", "score_groups", "score_stream", "select", "write_contributions",
+        "read_batches", "report", "reweight", "score", "score_groups", "score_stream", "select", "write_contributions",
     }  # fmt: skip
     for package in (vm, vm.analysis):  # type: ignore[attr-defined]
         assert not functions & {module.name for module in pkgutil.iter_modules(package.__path__)}

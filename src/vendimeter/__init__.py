@@ -2,21 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from vendimeter import errors, kernels
-from vendimeter._score import plan, profile, score
-from vendimeter._score_groups import score_groups
-from vendimeter._score_stream import score_stream
-from vendimeter.accumulate import Accumulator
-from vendimeter.accumulate_groups import GroupAccumulator
-from vendimeter.group_means import GroupMeans
-from vendimeter.groups import GroupScores
-from vendimeter.io.collection import Collection
-from vendimeter.io.reading import read, read_batches
-from vendimeter.results import Profile, Score
-from vendimeter.spectrum import Spectrum
-
 if TYPE_CHECKING:
-    from vendimeter import encoders, metrics, plots
+    from vendimeter import encoders, errors, kernels, metrics, plots
+    from vendimeter._report.builder import Report, report
+    from vendimeter._score import plan, profile, score
+    from vendimeter._score_groups import score_groups
+    from vendimeter._score_stream import score_stream
+    from vendimeter.accumulate import Accumulator
+    from vendimeter.accumulate_groups import GroupAccumulator
     from vendimeter.analysis import family
     from vendimeter.analysis.bandwidths import Bandwidths, bandwidth
     from vendimeter.analysis.comparison import Comparison, compare
@@ -27,6 +20,12 @@ if TYPE_CHECKING:
     from vendimeter.analysis.reweighting import Reweighting, reweight
     from vendimeter.analysis.selection import Selection, select
     from vendimeter.analysis.streamed import WrittenContributions, write_contributions
+    from vendimeter.group_means import GroupMeans
+    from vendimeter.groups import GroupScores
+    from vendimeter.io.collection import Collection
+    from vendimeter.io.reading import read, read_batches
+    from vendimeter.results import Profile, Score
+    from vendimeter.spectrum import Spectrum
 
 __version__ = "0.1.0"
 
@@ -43,6 +42,7 @@ __all__ = [
     "Modes",
     "Profile",
     "Rarefaction",
+    "Report",
     "Reweighting",
     "Score",
     "Selection",
@@ -64,6 +64,7 @@ __all__ = [
     "rarefy",
     "read",
     "read_batches",
+    "report",
     "reweight",
     "score",
     "score_groups",
@@ -72,20 +73,37 @@ __all__ = [
     "write_contributions",
 ]
 
-# What not all need is imported when it is asked for: models with a database and more, metrics, analyses, pictures.
-_MODULES = {"encoders": "encoders", "metrics": "metrics", "plots": "plots", "family": "analysis.family"}
-_ANALYSES = {
-    "bandwidths": ("Bandwidths", "bandwidth"),
-    "comparison": ("Comparison", "compare"),
-    "decomposition": ("Contributions", "contributions"),
-    "eigenmodes": ("Modes", "modes"),
-    "near_copies": ("Duplicates", "duplicates"),
-    "rarefaction": ("Rarefaction", "rarefy"),
-    "reweighting": ("Reweighting", "reweight"),
-    "selection": ("Selection", "select"),
-    "streamed": ("WrittenContributions", "write_contributions"),
+# Everything is imported when it is asked for: `vendi --help` needs no numerics, and few need all of it.
+_MODULES = {name: name for name in ("encoders", "errors", "kernels", "metrics", "plots")} | {
+    "family": "analysis.family"
 }
-_HOMES = {name: home for home, names in _ANALYSES.items() for name in names}
+_HOMES = {
+    name: home
+    for home, names in {
+        "_report.builder": ("Report", "report"),
+        "_score": ("plan", "profile", "score"),
+        "_score_groups": ("score_groups",),
+        "_score_stream": ("score_stream",),
+        "accumulate": ("Accumulator",),
+        "accumulate_groups": ("GroupAccumulator",),
+        "analysis.bandwidths": ("Bandwidths", "bandwidth"),
+        "analysis.comparison": ("Comparison", "compare"),
+        "analysis.decomposition": ("Contributions", "contributions"),
+        "analysis.eigenmodes": ("Modes", "modes"),
+        "analysis.near_copies": ("Duplicates", "duplicates"),
+        "analysis.rarefaction": ("Rarefaction", "rarefy"),
+        "analysis.reweighting": ("Reweighting", "reweight"),
+        "analysis.selection": ("Selection", "select"),
+        "analysis.streamed": ("WrittenContributions", "write_contributions"),
+        "group_means": ("GroupMeans",),
+        "groups": ("GroupScores",),
+        "io.collection": ("Collection",),
+        "io.reading": ("read", "read_batches"),
+        "results": ("Profile", "Score"),
+        "spectrum": ("Spectrum",),
+    }.items()
+    for name in names
+}
 
 
 def __getattr__(name: str) -> object:
@@ -94,7 +112,9 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(f"vendimeter.{_MODULES[name]}")
     if name in _HOMES:
-        return getattr(importlib.import_module(f"vendimeter.analysis.{_HOMES[name]}"), name)
+        found = getattr(importlib.import_module(f"vendimeter.{_HOMES[name]}"), name)
+        globals()[name] = found  # the next time there is nothing to look up
+        return found
     raise AttributeError(f"module 'vendimeter' has no attribute {name!r}")
 
 

@@ -30,11 +30,24 @@ HEADER = "header.json"
 CLASSES = {"accumulator": "Accumulator", "group accumulator": "GroupAccumulator"}  # of each kind of file
 
 
-def write(path: Any, kind: str, header: dict[str, Any], arrays: Iterable[tuple[str, np.ndarray]]) -> None:
-    """Write a header and arrays under names, all or nothing."""
+def write(
+    path: Any,
+    kind: str,
+    header: dict[str, Any],
+    arrays: Iterable[tuple[str, np.ndarray]],
+    *,
+    part: Path | None = None,
+) -> None:
+    """Write a header and arrays under names, all or nothing.
+
+    Until it is complete, the file has the name `part`, for a writer that is the only one and clears away what was left
+    of it when it was killed; by default a name that nobody else has.
+    """
     target = _as_path(path)
-    name = target.parent / f".vendimeter-{secrets.token_hex(8)}.part"
+    name = target.parent / f".vendimeter-{secrets.token_hex(8)}.part" if part is None else part
     try:
+        if part is not None:
+            part.unlink(missing_ok=True)
         # Not tempfile's: the file gets the permissions of any other that the user writes.
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except (OSError, ValueError) as error:
@@ -76,7 +89,7 @@ def _unwritten(target: Path, error: Exception) -> SavedStateError:
 class Archive:
     """A file that was opened for reading: its header, and arrays that are checked as they are read."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile, kind: str):
+    def __init__(self, path: Path, archive: zipfile.ZipFile, kind: str | None):
         self.path, self._archive = path, archive
         try:
             header = json.loads(self._bytes(HEADER))
@@ -86,10 +99,11 @@ class Archive:
             raise self.damaged("it has no header") from None
         if not isinstance(header, dict) or not str(header.get("format", "")).startswith("vendimeter "):
             raise self.damaged("it has no header")
-        if header["format"] != f"vendimeter {kind}":
-            found = CLASSES.get(header["format"].partition(" ")[2])
-            if found is None:
-                raise self.damaged(f"its format is {brief(header['format'])}")
+        self.kind: str = header["format"].partition(" ")[2]
+        found = CLASSES.get(self.kind)
+        if found is None:
+            raise self.damaged(f"its format is {brief(header['format'])}")
+        if kind is not None and self.kind != kind:
             raise SavedStateError(
                 f"{str(path)!r} was written by {found}.save(); expected a file of {CLASSES[kind]}.save(). Use "
                 f"{found}.load."
@@ -209,8 +223,8 @@ def _begins_as_archive(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Any, kind: str) -> Iterator[Archive]:
-    """Open a file for reading; whatever is wrong with it becomes an error that says so."""
+def opened(path: Any, kind: str | None) -> Iterator[Archive]:
+    """Open a file of a kind (None for any) for reading; whatever is wrong with it becomes an error that says so."""
     target = _as_path(path)
     try:
         archive = zipfile.ZipFile(target)

@@ -7,6 +7,7 @@ only when a score is asked for, so that sums add up exactly as their items would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -460,7 +461,11 @@ class Accumulator:
         SavedStateError
             Where it cannot be written; what was there before is as it was.
         """
-        _saved.write(path, "accumulator", self._header(), self._arrays())
+        self._write(path)
+
+    def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
+        """Write the file, with more in its header; `part` is as for `_saved.write`."""
+        _saved.write(path, "accumulator", self._header() | dict(more or {}), self._arrays(), part=part)
 
     def _header(self) -> dict[str, Any]:
         header = {

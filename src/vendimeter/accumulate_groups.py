@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -486,6 +486,10 @@ class GroupAccumulator:
 
         No suffix is added to the name, and no folder is created.
         """
+        self._write(path)
+
+    def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
+        """Write the file, with more in its header; `part` is as for `_saved.write`."""
         headers: list[dict[str, Any]] = []
         for label in self.labels:
             if _unplain(_plain(label)) != label:
@@ -498,7 +502,7 @@ class GroupAccumulator:
             for name in ("kernel", "fingerprint", "identity", "precision", "rng"):
                 header.pop(name)
         whole = self._empty._header() | {"updates": self.updates, "labels": headers, "memory": self.memory}
-        _saved.write(path, "group accumulator", whole, self._arrays())
+        _saved.write(path, "group accumulator", whole | dict(more or {}), self._arrays(), part=part)
 
     def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for g, label in enumerate(self.labels):

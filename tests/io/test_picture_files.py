@@ -45,7 +45,7 @@ def read(
 
 def test_pictures_in_order_with_labels_and_names(folder: Path) -> None:
     reader = PictureFolder(File.of(folder), Broken())
-    assert reader.names() == ["image", "label", "id"]
+    assert reader.names() == ["image", "label", "id", "folder"]
     assert (reader.samples, reader.label, reader.id, reader.kind) == ("image", "label", "id", "images")
     found, broken = read(folder)
     expected = sorted(NAMES, key=lambda name: name.split("/"))

@@ -58,7 +58,7 @@ def common_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
         if common < smallest:
             notes.append(
                 f"All groups have {smallest:,} items or more; the common size is {COMMON} by default, so as not to "
-                "take long. Pass size= for another."
+                "take long. Pass size= (--size) for another."
             )
         elif common < LEAST and sizes.max() >= LEAST:
             at = brief(labels[int(np.flatnonzero(sizes == smallest)[0])])

@@ -112,8 +112,9 @@ def compare(
     Student's t. The blocks are of all groups together, so that items in both groups of a difference are left out of
     both. On a log scale for scores and ratios. There are none below 20 items, nor for orders below 0.5, nor (of scores
     and ratios) for groups whose items are nearly all alike, (score − 1) · m < 10, where they do not hold what they
-    promise; and none knows of what is so rare that a group has nothing of it. At q = ∞ they fall short for groups of few
-    items: of 25, down to 79% of intervals of 95% held. `benchmarks/calibration_differences.py` has what they cover.
+    promise; and none knows of what is so rare that a group has nothing of it. At q = ∞ they fall short for groups of
+    few items: of 25, down to 79% of intervals of 95% held. `benchmarks/calibration_differences.py` has what they
+    cover.
 
     *Tests.* Items that are in one of two groups only are dealt out anew among them, those in both stay in both. The
     p-value is that of the hypothesis that the two come from one population; adjusted by Holm's method for the number

@@ -9,16 +9,15 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command; bad input ends with a message and exit code 2, never with a traceback."""
-    from vendimeter.errors import MissingDependencyError
-
     try:
         from vendimeter.cli.commands import vendi
+        from vendimeter.cli.failures import run
     except ModuleNotFoundError as error:
-        if error.name != "click":
+        if error.name not in ("click", "rich"):
             raise
-        sys.exit("The command needs the library 'click'; install it with: pip install 'vendimeter[cli]'")
-    try:
-        vendi.main(standalone_mode=True)
-    except MissingDependencyError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(
+            f"The command needs the library {error.name!r}; install it with: pip install 'vendimeter[cli]'",
+            file=sys.stderr,
+        )
         sys.exit(2)
+    sys.exit(run(vendi))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from vendimeter._messages import printable
+from vendimeter.cli.kernel_text import columns_of, kernel_of
+from vendimeter.cli.options import Reading, Similarity
 from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
 from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import KINDS, guess
 from vendimeter.io.reading import read_batches
-from vendimeter.kernels import Embed, Kernel, Pixels, as_kernel, by_name
+from vendimeter.kernels import Kernel, Pixels, as_kernel
 
-__all__ = ["Input", "kernel_of", "opened"]
+__all__ = ["Input", "opened", "several"]
 
 # So much is taken into memory; of more, the samples of kernels that allow it are streamed.
 AT_ONCE, AT_ONCE_BYTES = 65_536, 512 << 20
@@ -43,6 +44,11 @@ class Input:
     about: str
     guessed: bool = False
 
+    @property
+    def guessed_kernel(self) -> bool:
+        """Whether the kernel goes by the kind of the samples, because none was asked for."""
+        return not self.about.startswith("compared")
+
     def is_much(self) -> bool:
         """Whether there is more than is well held at once."""
         taken: list[Collection] = []
@@ -59,18 +65,34 @@ class Input:
 
 
 def opened(
-    files: Sequence[str], kernel: str | None, kind: str | None, model: str | None = None, **reading: Any
+    files: Sequence[str],
+    reading: Reading,
+    similarity: Similarity,
+    *,
+    columns: Sequence[str] = (),
+    lists: bool = False,
 ) -> Input:
-    """Open the files, look at the first samples, and settle on a kind and a kernel."""
-    asked = None if kernel is None else kernel_of(kernel, model)
-    if kernel is None and model is not None:
+    """Open the files, look at the first samples, and settle on a kind and a kernel; of lists, by what is in them."""
+    asked = _asked(similarity)
+    table = [] if asked is None else columns_of(asked)
+    if table and reading.column is not None:
         raise InputError(
-            "--model was given without --kernel; expected an encoder, such as --kernel sentences."
+            f"--kernel names columns ({', '.join(table)}), and so does --column {reading.column}; expected one of them."
         )
+    kind = reading.kind
     if kind is None:
         kind = KIND_OF.get(getattr(asked, "name", ""), "guess")
-    batches = map(_plain, read_batches(list(files), kind=kind, **reading))
+    if table:
+        kind = None  # a record a sample, of the columns that the kernel names
+    options: dict[str, Any] = {"samples": reading.column, "label": reading.label, "weight": reading.weight}
+    options |= {"format": reading.ending, "limit": reading.limit, "skip_broken": reading.skip_broken}
+    wanted = list(dict.fromkeys([*table, *columns])) or None
+    inside = lists and kind == "guess"  # lists of short texts are no tags where each is said to be a group
+    found = read_batches(list(files), kind="texts" if inside else kind, columns=wanted, **options)
+    batches = found if table else map(_plain, found)
     first = next(batches)
+    if inside and first.is_group:
+        _guess_inside(first)
     batches = itertools.chain([first], batches)
     if asked is not None:
         return Input(first, batches, asked, f"compared by the kernel {asked!r}")
@@ -83,49 +105,66 @@ def opened(
     return Input(first, batches, chosen, about, guessed=first.told_by is not None)
 
 
-def kernel_of(text: str, model: str | None = None) -> Kernel:
-    """A kernel by its name, with parameters in brackets: ``ngram(1, 2)``, ``tags(separator=";")``.
+def _guess_inside(lists: Collection) -> None:
+    """Lists of texts are of texts, unless these are molecules or sequences."""
+    found = guess(Collection([text for one in lists.samples for text in one][:1000] or [""]))
+    lists.kind = found.kind if found.kind in ("molecules", "sequences") else "texts"
+    lists.told_by = f"lists of texts, each a group{'' if lists.kind == 'texts' else f'; {found.reason}'}"
 
-    Only plain values are read; nothing is executed.
 
-    Examples
-    --------
-    >>> kernel_of("ngram(1, 2)"), kernel_of("match")
-    (NGram(1, 2), Match())
-    """
-    name, bracket, _ = text.partition("(")
-    name = name.strip()
-    if model is not None:
-        from vendimeter import encoders
-
-        known: dict[str, Any] = encoders.by_name()
-        if name not in known or bracket:
-            raise InputError(
-                f"--model goes with an encoder, and the kernel is {text!r}; expected {', '.join(known)}."
-            )
-        return Embed(known[name](model))
-    if not bracket:
-        return as_kernel(name)
-    try:
-        call = ast.parse("f(" + text.partition("(")[2], mode="eval").body
-        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)  # noqa: PT018
-        places = [ast.literal_eval(value) for value in call.args]
-        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError):
+def _asked(similarity: Similarity) -> Kernel | None:
+    if similarity.kernel is not None:
+        return kernel_of(similarity.kernel, similarity.model)
+    if similarity.model is not None:
         raise InputError(
-            f"--kernel {text!r} cannot be read; expected a name, or a name with values in brackets, such as "
-            "'ngram(1, 2)'."
-        ) from None
-    as_kernel(name)  # an error that lists the names, if there is none of this one
-    kind: Any = by_name().get(name)
-    try:
-        if kind is None:
-            from vendimeter import encoders
+            "--model was given without --kernel; expected an encoder, such as --kernel sentences."
+        )
+    return None
 
-            return Embed(encoders.by_name()[name](*places, **options))  # type: ignore[call-arg]
-        return kind(*places, **options)
-    except TypeError as error:
-        raise InputError(f"--kernel {text!r}: {printable(error)}.") from None
+
+def several(
+    files: Sequence[str], reading: Reading, similarity: Similarity, *, columns: Sequence[str] = ()
+) -> tuple[dict[str, Collection], str | Kernel, Input]:
+    """Each file, folder or pattern as a collection of its own, all with one kernel; and the first as it is."""
+    names = _names(files)
+    found: dict[str, Collection] = {}
+    first: Input | None = None
+    for name, file in zip(names, files, strict=True):
+        given = opened([file], reading, similarity, columns=columns)
+        if first is None:
+            first = given
+        elif first.first.kind != given.first.kind:
+            raise InputError(
+                f"{files[0]} was taken for {first.first.kind} and {file} for {given.first.kind}; expected one kind of "
+                "samples. Say which with --kind."
+            )
+        found[name] = Collection.joined(list(given.batches))
+    assert first is not None
+    return found, _common(first, found), first
+
+
+def _common(first: Input, found: dict[str, Collection]) -> str | Kernel:
+    """The kernel of all: pictures whose sizes differ between collections are compared at one size."""
+    if not first.guessed_kernel or not isinstance(first.kernel, Pixels):
+        return first.kernel
+    kernels = {_kernel(collection) for collection in found.values()}
+    return kernels.pop() if len(kernels) == 1 else Pixels(size=SMALL_SIDE)
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """Short names of paths: their last parts, as many of them as tell the paths apart."""
+    if len(set(files)) < len(files):
+        twice = next(file for file in files if list(files).count(file) > 1)
+        raise InputError(f"{twice} is named twice; expected collections that differ. Name it once.")
+    parts = [
+        [part for part in file.replace("\\", "/").split("/") if part not in ("", ".")] or [file]
+        for file in files
+    ]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-count:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(files)
 
 
 def _kernel(first: Collection) -> str | Kernel:

@@ -71,8 +71,8 @@ class PictureFolder(Reader):
         self._folder = file.path
 
     def names(self) -> list[str]:
-        """The three columns."""
-        return ["image", "label", "id"]
+        """The columns; "folder" is another name of "label"."""
+        return ["image", "label", "id", "folder"]
 
     def no_column(self, name: str) -> InputError:
         """The error for another column: it may be that the folder holds tables."""
@@ -214,7 +214,7 @@ class PictureFile(Reader):
 
     def names(self) -> list[str]:
         """The columns of a folder."""
-        return ["image", "label", "id"]
+        return ["image", "label", "id", "folder"]
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """The one record."""
@@ -229,6 +229,7 @@ class PictureFile(Reader):
             except InputError as error:
                 self.broken.add(str(self.file), f"cannot be decoded: {str(error).rstrip('.')}")
                 return
-        held = {"image": path, "label": path.resolve().parent.name, "id": path.name}
+        folder = path.resolve().parent.name
+        held = {"image": path, "label": folder, "id": path.name, "folder": folder}
         wanted = self.names() if columns is None else columns
         yield Part({name: [held[name]] for name in wanted}, lambda _: str(self.file))

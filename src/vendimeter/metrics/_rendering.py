@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vendimeter._messages import printable
+from vendimeter._markup import latex_escaped, markdown_escaped, on_one_line
 
 __all__ = [
     "Cell",
@@ -31,18 +30,6 @@ OVER_GROUPS = "the standard error of the mean over groups"
 OVER_SPLITS = "the standard deviation over splits"
 COMPUTED = "the bounds of the computation"
 SAMPLED = "the interval of the sampling error"
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-    **{mark: f"{{{mark}}}" for mark in "[]*"},  # at the beginning of a row they are taken for arguments
-}
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
 
 
 @dataclass(frozen=True)
@@ -176,29 +163,6 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
 # --------------------------------------------------------------------------------------------------------- formats
 
 
-def markdown_escaped(text: object) -> str:
-    r"""User text as Markdown shows it: nothing in it is markup, and it stays on its line.
-
-    Examples
-    --------
-    >>> print(markdown_escaped("a|b *c* <i>"))
-    a\|b \*c\* \<i\>
-    """
-    return _MARKDOWN.sub(r"\\\1", _on_one_line(text))
-
-
-def latex_escaped(text: object) -> str:
-    r"""User text as LaTeX shows it.
-
-    Examples
-    --------
-    >>> print(latex_escaped("50% of_x & \\input"))
-    50\% of\_x \& \textbackslash{}input
-    """
-    shown = "".join(_LATEX.get(mark, mark) for mark in _on_one_line(text))
-    return re.sub("-(?=-)", "-{}", shown)  # two hyphens in a row would be a dash
-
-
 def markdown(
     names: Sequence[object],
     columns: Sequence[Column],
@@ -309,8 +273,8 @@ def plain_text(
 ) -> str:
     """A table for a terminal, in columns of one width."""
     arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    head = ["", *(_on_one_line(column.title, 40) + arrows[column.better] for column in columns)]
-    body = [[_on_one_line(name, 40), *map(_joined, row)] for name, row in zip(names, texts, strict=True)]
+    head = ["", *(on_one_line(column.title, 40) + arrows[column.better] for column in columns)]
+    body = [[on_one_line(name, 40), *map(_joined, row)] for name, row in zip(names, texts, strict=True)]
     widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
     lines = [
         "  ".join(
@@ -319,12 +283,7 @@ def plain_text(
         ).rstrip()
         for row in [head, *body]
     ]
-    return "\n".join([*lines, *map(_on_one_line, notes)])
-
-
-def _on_one_line(text: object, most: int | None = None) -> str:
-    """User text without line breaks and control characters."""
-    return printable(" ".join(str(text).split()), most)
+    return "\n".join([*lines, *map(on_one_line, notes)])
 
 
 def _joined(text: tuple[str, str]) -> str:

@@ -1,0 +1,49 @@
+"""User text in markup languages: it is shown as it is, and never obeyed."""
+
+from __future__ import annotations
+
+import re
+
+from vendimeter._messages import printable
+
+__all__ = ["latex_escaped", "markdown_escaped", "on_one_line"]
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    **{mark: f"{{{mark}}}" for mark in "[]*"},  # at the beginning of a row they are taken for arguments
+}
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
+
+
+def markdown_escaped(text: object) -> str:
+    r"""User text as Markdown shows it: nothing in it is markup, and it stays on its line.
+
+    Examples
+    --------
+    >>> print(markdown_escaped("a|b *c* <i>"))
+    a\|b \*c\* \<i\>
+    """
+    return _MARKDOWN.sub(r"\\\1", on_one_line(text))
+
+
+def latex_escaped(text: object) -> str:
+    r"""User text as LaTeX shows it.
+
+    Examples
+    --------
+    >>> print(latex_escaped("50% of_x & \\input"))
+    50\% of\_x \& \textbackslash{}input
+    """
+    shown = "".join(_LATEX.get(mark, mark) for mark in on_one_line(text))
+    return re.sub("-(?=-)", "-{}", shown)  # two hyphens in a row would be a dash
+
+
+def on_one_line(text: object, most: int | None = None) -> str:
+    """User text without line breaks and control characters."""
+    return printable(" ".join(str(text).split()), most)

@@ -1,0 +1,142 @@
+"""Blocks of a document as the templates take them: cells in words, pictures as addresses, names that are unique."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vendimeter._messages import brief
+from vendimeter._report._page_colours import themed
+from vendimeter._report._page_svg import inline_svg
+from vendimeter._report._page_text import MISSING, as_json, figures, shown
+from vendimeter._report.document import Chart, Column, Item, Section, Table
+from vendimeter.errors import InputError
+
+__all__ = ["Cell", "Drawing", "Names", "Picture", "cells", "drawing", "picture"]
+
+KINDS = ("text", "number", "bar")
+_MEDIA_TYPE = re.compile(r"image/[a-z0-9.+-]+")
+_PNG = b"\x89PNG\r\n\x1a\n"
+_SMALL, _LARGE = 64, 640  # pixels that a picture is shown with: one of fewer is enlarged
+_BAR = 64  # width of the bar of the largest value, in pixels
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, the number it is sorted by (if not by the text), and the length of its bar."""
+
+    text: str
+    kind: str
+    value: str | None = None
+    missing: bool = False
+    bar: float | None = None
+    negative: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as an address, with its size where that is known; one of few pixels is enlarged without blur."""
+
+    address: str
+    width: int | None
+    height: int | None
+    few_pixels: bool
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart: its name, its drawing as markup, and its specification and data as JSON."""
+
+    name: str
+    drawn: str | None
+    data: str
+
+
+@dataclass
+class Names:
+    """Names of parts of a page, each given once."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def next(self, what: str) -> str:
+        """A name such as "table-3"."""
+        self.counts[what] += 1
+        return f"{what}-{self.counts[what]}"
+
+    def section(self, section: Section) -> str:
+        """The name of a section, for links to it."""
+        name = re.sub(r"[^a-z0-9]+", "-", section.key.lower()).strip("-") or "section"
+        # Names of the page's own, such as "order-1", have no such beginning.
+        name = f"about-{name}"
+        self.counts[name] += 1
+        return name if self.counts[name] == 1 else f"{name}-{self.counts[name]}"
+
+
+def cells(table: Table) -> Iterator[list[Cell]]:
+    """The rows of a table, in words."""
+    widths = {len(row) for row in table.rows} - {len(table.columns)}
+    if widths:
+        raise InputError(
+            f"a table of the report has rows of {min(widths)} cells and {len(table.columns)} columns."
+        )
+    columns = [_column(column, [row[j] for row in table.rows]) for j, column in enumerate(table.columns)]
+    yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def _column(column: Column, values: Sequence[Any]) -> list[Cell]:
+    """The cells of a column."""
+    if column.kind not in KINDS:
+        raise InputError(
+            f"a column of the report has the kind {brief(column.kind)}; expected one of {', '.join(KINDS)}."
+        )
+    if column.kind == "text":
+        return [
+            Cell(MISSING, "text", missing=True) if value is None else Cell(shown(value), "text")
+            for value in values
+        ]
+    present = [abs(float(value)) for value in values if value is not None and abs(value) < float("inf")]
+    largest = max(present, default=0.0)
+    made = []
+    for value, text in zip(values, figures(values, column.digits), strict=True):
+        if text == MISSING:
+            made.append(Cell(text, column.kind, missing=True, bar=0.0 if column.kind == "bar" else None))
+            continue
+        bar = None
+        if column.kind == "bar":
+            bar = round(_BAR * min(abs(float(value)) / largest, 1.0), 1) if largest else 0.0
+        made.append(Cell(text, column.kind, f"{float(value):.9g}", bar=bar, negative=value < 0))
+    return made
+
+
+def picture(item: Item, *, large: bool = False) -> Picture | None:
+    """The picture of an item, if there is one; `large` where it is as wide as the text."""
+    if item.picture is None:
+        return None
+    if _MEDIA_TYPE.fullmatch(item.media_type) is None:
+        raise InputError(
+            f"a picture of the report has the media type {brief(item.media_type)}; expected image/…"
+        )
+    width, height = None, None
+    if item.picture.startswith(_PNG) and len(item.picture) >= 24:
+        width, height = struct.unpack(">II", item.picture[16:24])
+    address = f"data:{item.media_type};base64,{base64.b64encode(item.picture).decode('ascii')}"
+    few = max(width or 0, height or 0) <= (_LARGE if large else _SMALL)
+    return Picture(address, width, height, few_pixels=width is not None and few)
+
+
+def drawing(chart: Chart, name: str) -> Drawing:
+    """A chart as the page has it; its data by column names and rows, which is shorter than a mapping for every row."""
+    names = list(dict.fromkeys(key for row in chart.data for key in row))
+    data = {
+        "spec": themed(chart.spec),
+        "names": names,
+        "rows": [[row.get(key) for key in names] for row in chart.data],
+        "height": chart.height,
+    }
+    drawn = None if chart.drawn is None else inline_svg(chart.drawn, f"{name}-")
+    return Drawing(name, drawn, as_json(data))

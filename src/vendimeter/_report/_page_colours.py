@@ -1,0 +1,34 @@
+"""Colours of drawings and charts as variables of the page's style sheet, so that they follow it into the dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vendimeter.plots._style import GREY, LIGHT, PALETTE
+
+__all__ = ["INK", "PAPER", "themed"]
+
+INK, PAPER = "currentColor", "var(--paper)"
+_VARIABLES = {
+    **{colour.lower(): f"var(--series-{i})" for i, colour in enumerate(PALETTE, 1)},
+    GREY.lower(): "var(--muted)",
+    LIGHT.lower(): "var(--rule)",
+}
+
+
+def themed(value: Any) -> Any:
+    """A colour of the house as the page has it, also inside a specification; everything else as it is.
+
+    Examples
+    --------
+    >>> themed({"mark": {"color": "#0072B2", "size": 3}, "title": "#0072B2 is blue"})
+    {'mark': {'color': 'var(--series-1)', 'size': 3}, 'title': '#0072B2 is blue'}
+    """
+    if isinstance(value, str):
+        return _VARIABLES.get(value.lower(), value)
+    if isinstance(value, Mapping):
+        return {key: themed(found) for key, found in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [themed(found) for found in value]
+    return value

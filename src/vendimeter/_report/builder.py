@@ -1,0 +1,346 @@
+"""The front door of reports: report."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vendimeter import __version__, _frames
+from vendimeter._devices import wide_mode
+from vendimeter._messages import brief, printable, unknown
+from vendimeter._options import check_rng
+from vendimeter._progress import Progress, showing
+from vendimeter._report import (
+    companions,
+    convergence,
+    extremes,
+    grouped,
+    headline,
+    matrix,
+    near_duplicates,
+    provenance,
+    shown_modes,
+    spectra,
+)
+from vendimeter._report.analyses import Analyses
+from vendimeter._report.calls import call_of
+from vendimeter._report.document import Document, Paragraph, Section
+from vendimeter._report.subject import Subject, subject_of
+from vendimeter._report.words import counted, note
+from vendimeter.analysis._near_copy_search import SearchOptions
+from vendimeter.errors import InputError, ToleranceWarning, VendimeterError
+from vendimeter.io.collection import Collection
+from vendimeter.results import order_name
+from vendimeter.spectrum import parse_orders
+
+__all__ = ["Report", "report"]
+
+Q = (1, 0, 2, "inf")
+FOOTER = "Made with Vendimeter: how many different things are in here?"
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report: one HTML page; made by `vendimeter.report`.
+
+    Attributes
+    ----------
+    document : Document
+        What it says, as plain values.
+    html : str
+        The page, which needs nothing but itself: no network, and no script to be read.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> page = vm.report(["a dog", "a dog", "two boats"], "ngram", title="Captions")
+    >>> page.document.title, page.html.startswith("<!doctype html>")
+    ('Captions', True)
+    """
+
+    document: Document
+    html: str = field(repr=False)
+
+    def summary(self) -> str:
+        """The answer in a sentence."""
+        return self.document.headline
+
+    def write(self, path: Any, overwrite: bool = False) -> Path:
+        """Write the page to a file, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, such as "report.html".
+        overwrite : bool
+            Whether a file that is there already is replaced; otherwise it is an error.
+        """
+        target = Path(path)
+        if target.is_dir():
+            raise InputError(
+                f"{brief(str(path))} is a folder; expected the name of a file, such as 'report.html'."
+            )
+        if target.exists() and not overwrite:
+            raise InputError(
+                f"the file {brief(str(path))} is there already; expected another name, or overwrite=True to replace it."
+            )
+        if not target.parent.is_dir():
+            raise InputError(f"there is no folder {brief(str(target.parent))}; expected one to write into.")
+        target = Path(os.path.realpath(target))
+        handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with open(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(self.html)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(beside, 0o666 & ~mask)
+            os.replace(beside, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(beside)
+            raise
+        return Path(path)
+
+    def __repr__(self) -> str:
+        sections = ", ".join(section.key for section in self.document.sections)
+        return f"Report({brief(self.document.title)}, {len(self.html):,} characters; {sections})"
+
+    def _repr_html_(self) -> str:
+        # The page itself would put a megabyte into a notebook every time that it is shown.
+        text = html.escape(self.summary())
+        return f'<p>{text}</p><p>A page of {len(self.html) / 1e6:.1f} MB: <code>report.write("report.html")</code>.</p>'
+
+
+def report(
+    samples: Any,
+    kernel: Any = "cosine",
+    *,
+    by: Any = None,
+    q: Any = Q,
+    weights: Any = None,
+    reference: Any = None,
+    show: Any = None,
+    title: str | None = None,
+    features: Any = None,
+    threshold: float = 0.95,
+    command: str | None = None,
+    notes: Sequence[str] = (),
+    rng: int = 0,
+    progress: bool | None = None,
+) -> Report:
+    """A page about a collection: how diverse it is, why, and what is in it; or about several, side by side.
+
+    The page is one file that needs nothing else. It has aggregates and some samples in it, never all of the data.
+
+    Parameters
+    ----------
+    samples : array, sparse array, list, table, Collection, or mapping of them
+        One collection, as for `vendimeter.score`; what `vendimeter.read` gives, with its labels, weights and places; or
+        several collections by name. A dict of columns is one table where the kernel reads columns (`On`).
+    kernel : str, Kernel or callable
+        What makes two items similar, as for `vendimeter.score`.
+    by : list, array, or name of a column, optional
+        One label (or set of labels) an item, as for `vendimeter.score_groups`.
+    q : float, str or list of them
+        The orders that a reader may choose from; the first is shown at first, and is that of the headline.
+    weights : array of shape (n,), or mapping of them, optional
+        Probabilities of the items; they sum to 1.
+    reference : hashable or collection, optional
+        What others are compared with: the name of a group or collection, or samples, for the metrics beside the score.
+    show : list, array, or mapping of them, optional
+        What to show of each item, if the samples are nothing to look at: texts, pictures (files, arrays), SMILES.
+    title : str, optional
+        The title of the page.
+    features : Encoder, str or callable, optional
+        What turns samples into the vectors that distances to the reference are measured between.
+    threshold : float
+        The similarity from which on two items are near copies, as for `vendimeter.duplicates`.
+    command : str, optional
+        The shell command that makes the same report, to be shown in place of the call.
+    notes : list of str
+        What a reader should know: what was guessed, what was left out.
+    rng : int
+        Seed of everything random.
+    progress : bool, optional
+        Whether to show progress on stderr; by default on a terminal only.
+
+    Returns
+    -------
+    Report
+        With `html`, `write(path)`, and `document`, the same as plain values.
+
+    Notes
+    -----
+    A report should take a minute or two. Where a kernel has no features, or many, and all items would take longer, the
+    report is about a random sample of them, and says so; so do single sections. A section that cannot be made (a single
+    item has no copies, say) says why. Pictures are small, and there is room for some hundred of them.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> page = report(["a dog", "a dog", "two boats at sea"], "ngram", title="Captions")
+    >>> page.summary()
+    'As diverse as 1.8899 completely different items, out of 3; exact up to rounding (±...
+    >>> [section.key for section in page.document.sections][:3]
+    ['answer', 'spectrum', 'convergence']
+    """
+    given = {"kernel": kernel, "by": by, "q": q, "weights": weights, "reference": reference, "show": show}
+    given |= {"title": title, "features": features, "threshold": threshold, "rng": rng}
+    orders = parse_orders(q)[0]
+    rng = check_rng(rng)
+    threshold = SearchOptions.of(threshold, "auto", 0.99, False).threshold
+    notes = _checked_notes(notes)
+    if progress not in (None, True, False):
+        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    arrays = samples.samples if isinstance(samples, Collection) else samples
+    with (
+        Progress("Report", progress) as bar,
+        showing(False),
+        wide_mode("float64", arrays),
+        warnings.catch_warnings(),
+    ):
+        # Bounds that are wider than they were meant to be are said in the page, with the bounds.
+        warnings.simplefilter("ignore", ToleranceWarning)
+        bar.step(0.0, "similarities")
+        subject = subject_of(
+            samples, kernel, by=by, weights=weights, show=show, rng=rng, orders=[1.0, *_above(orders)]
+        )
+        reference = _reference(reference, subject)
+        analyses = Analyses(subject, orders, threshold, reference if np.isscalar(reference) else None)
+        call = command if command is not None else call_of(given)
+        document = _document(samples, analyses, reference, features, title, call, notes, bar.step)
+        bar.step(0.98, "the page")
+        from vendimeter._report.page import render
+
+        return Report(document, render(document))
+
+
+def _above(orders: list[float]) -> list[float]:
+    return [q for q in orders if q not in (0.0, 1.0)]
+
+
+def _checked_notes(notes: Any) -> list[str]:
+    if isinstance(notes, str) or not all(isinstance(line, str) for line in notes):
+        raise InputError(f"notes={brief(notes)}; expected a list of texts.")
+    return list(notes)
+
+
+def _reference(reference: Any, subject: Subject) -> Any:
+    """The reference, if it is a name one that there is."""
+    if reference is None or isinstance(reference, Collection):
+        return reference
+    reference = _frames.known(reference)
+    if not np.isscalar(reference):
+        return reference
+    known = [part.label for part in subject.parts] if subject.several else []
+    if not subject.several and subject.groups is not None:
+        known = list(subject.groups.labels)
+    if reference not in known:
+        raise unknown("collection or group (as reference)", reference, known)
+    return reference
+
+
+# ---------------------------------------------------------------------------------------------------------- sections
+
+
+def _document(
+    samples: Any,
+    analyses: Analyses,
+    reference: Any,
+    features: Any,
+    title: str | None,
+    call: str,
+    notes: list[str],
+    step: Callable[[float, str], None],
+) -> Document:
+    subject = analyses.subject
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    # What everything else builds on: what goes wrong here is an error and no report.
+    step(0.05, "scores")
+    _ = analyses.scores
+    # In the order of the page; how far it is with each, of all the work.
+    makers: list[tuple[float, str, str, Callable[[], Section | None]]] = [
+        (0.15, "answer", "How diverse it is", lambda: headline.section(analyses)),
+        (0.3, "spectrum", "Spectrum and orders", lambda: spectra.section(analyses)),
+        (0.32, "convergence", "Convergence", lambda: convergence.section(analyses)),
+        (0.34, "groups", "Groups", lambda: grouped.section(analyses)),
+        (0.6, "modes", "What it is made of", lambda: shown_modes.section(analyses)),
+        (0.7, "duplicates", "Near copies", lambda: near_duplicates.section(analyses)),
+        (0.8, "items", "Most redundant and rarest items", lambda: extremes.section(analyses)),
+        (0.88, "matrix", "The similarity matrix", lambda: matrix.section(analyses)),
+        (0.9, "metrics", "Other metrics", lambda: companions.section(analyses, reference, features)),
+    ]
+    sections: list[Section] = []
+    for done, key, name, make in makers:
+        step(done, name.lower())
+        section = _made(key, name, make)
+        if section is not None:
+            sections.append(section)
+    said = [*subject.notes, *notes]
+    if said:
+        sections[0] = Section(
+            sections[0].key,
+            sections[0].title,
+            sections[0].lead,
+            [*(note(text) for text in said), *sections[0].blocks],
+        )
+    sections.append(provenance.section(analyses, call, subject.shown.notes, made))
+    return Document(
+        title=title if title is not None else _title(samples, subject),
+        headline=_headline(analyses),
+        facts=headline.facts(analyses),
+        sections=sections,
+        orders=[order_name(q) for q in analyses.orders],
+        subtitle=_subtitle(samples, subject),
+        footer=FOOTER,
+        meta={"version": __version__, "made": made},
+    )
+
+
+def _made(key: str, title: str, make: Callable[[], Section | None]) -> Section | None:
+    """A section, or why there is none."""
+    try:
+        return make()
+    except VendimeterError as error:
+        return Section(key, title, "This could not be made.", [Paragraph(printable(error), note=True)])
+
+
+def _headline(analyses: Analyses) -> str:
+    try:
+        return headline.headline(analyses)
+    except VendimeterError:  # of several collections that could not be compared
+        return f"{len(analyses.subject.parts)} collections side by side."
+
+
+def _title(samples: Any, subject: Subject) -> str:
+    if subject.several:
+        names = [subject.what(part) for part in subject.parts]
+        return "Diversity of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} collections")
+    source = samples.source if isinstance(samples, Collection) else ""
+    return f"Diversity of {source or counted(subject.all, 'item')}"
+
+
+def _subtitle(samples: Any, subject: Subject) -> str:
+    what = "item"
+    if isinstance(samples, Collection) and samples.kind:
+        what = samples.kind.removesuffix("s") if samples.kind.endswith("s") else "item"
+    elif subject.nested:
+        what = "text"
+    words = [counted(subject.all, what)]
+    if subject.nested and subject.groups is not None:
+        words.append(f"in {counted(len(subject.groups.labels), 'list')}")
+    elif subject.several:
+        words.append(f"in {len(subject.parts)} collections")
+    elif subject.groups is not None:
+        words.append(f"in {counted(len(subject.groups.labels), 'group')}")
+    return f"{' '.join(words)}, compared by {subject.kernel!r}"

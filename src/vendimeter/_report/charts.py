@@ -1,0 +1,262 @@
+"""Charts of a report: one description of axes and layers, from which both the interactive chart and the drawing come.
+
+Since both read the same rows they cannot disagree. Names of fields are ours; what users wrote is in values alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vendimeter._messages import printable
+from vendimeter._report.document import Chart, Table
+
+__all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
+
+# What a layer draws from the fields of its rows: x and y; low and high (along y, or along x where y has names);
+# from and to (both ends of a bar along x, for histograms and stacks); value (the colour of a cell).
+MARKS = ("line", "band", "point", "hollow", "interval", "bar", "histogram", "span", "rule", "cell")
+PERCENT = "%"
+LONGEST = 32  # characters of a name on an axis
+# Of d3: significant digits without an exponent, and whole numbers.
+_FORMAT = {PERCENT: ".3~p", "": ",.5~r"}
+_WHOLE = ",d"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: of numbers, on a log scale or not, or of names in their order."""
+
+    title: str
+    log: bool = False
+    names: Sequence[str] | None = None
+    zero: bool = False  # whether 0 is on it
+    ends: tuple[float, float] | None = None
+    form: str = ""  # PERCENT for shares
+    ticks: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Rows that are drawn as one kind of mark; those with a `series` have the colour of it."""
+
+    mark: str
+    rows: Sequence[Mapping[str, Any]]
+    tips: Mapping[str, str] = field(
+        default_factory=dict
+    )  # fields that are shown on pointing, with their names
+    points: bool = False  # of a line
+
+
+def chart(
+    title: str,
+    description: str,
+    x: Axis,
+    y: Axis,
+    layers: Sequence[Layer],
+    *,
+    series: Sequence[str] | None = None,
+    table: Table | None = None,
+    height: int = 260,
+) -> Chart:
+    """A chart with its specification, its data, and its drawing.
+
+    Parameters
+    ----------
+    title, description : str
+        What it is, and what it shows in words.
+    x, y : Axis
+        The axes.
+    layers : list of Layer
+        What is drawn, the first one at the bottom.
+    series : list of str, optional
+        The names of the series in the order of their colours; that of their first appearance by default.
+    table : Table, optional
+        The numbers.
+    height : int
+        In pixels.
+    """
+    from vendimeter._report.drawn import svg
+
+    layers = [layer for layer in layers if layer.rows]
+    names = series_of(layers) if series is None else list(series)
+    x, y = _with_ticks(x, y, layers)
+    data = [_row(i, j, layer, row) for i, layer in enumerate(layers) for j, row in enumerate(layer.rows)]
+    spec = {"layer": [_layer(i, layer, x, y, names) for i, layer in enumerate(layers)]}
+    return Chart(title, description, spec, data, table, svg(x, y, layers, names, height), height)
+
+
+def _row(i: int, j: int, layer: Layer, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the data; those of a line in their order, or it would go through names as the alphabet has them."""
+    return {"layer": i, **({"order": j} if layer.mark == "line" else {}), **row}
+
+
+def series_of(layers: Iterable[Layer]) -> list[str]:
+    """The names of the series, in order of first appearance."""
+    return list(dict.fromkeys(row["series"] for layer in layers for row in layer.rows if "series" in row))
+
+
+def distinct_names(labels: Iterable[Any], most: int = LONGEST) -> list[str]:
+    """Labels of the user's as names that differ, since an axis would draw equal ones over each other.
+
+    Examples
+    --------
+    >>> distinct_names([1, "1", ""])
+    ['1', '1 (2)', "''"]
+    """
+    found: dict[str, None] = {}
+    for label in labels:
+        name = first = printable(label, most) or "''"
+        count = 1
+        while name in found:
+            count += 1
+            name = f"{first} ({count})"
+        found[name] = None
+    return list(found)
+
+
+def extent(axis: Axis, values: Iterable[float | None]) -> tuple[float, float]:
+    """Both ends of an axis of numbers, with all values between them."""
+    if axis.ends is not None:
+        return axis.ends
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if axis.log:
+        known = [value for value in known if value > 0] or [1.0, 10.0]
+        low, high = min(known), max(known)
+        return (low, high) if high > low else (low / 2, high * 2)
+    known = known or [0.0, 1.0]
+    low, high = min(known), max(known)
+    if axis.zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    reach = high - low
+    if not reach:
+        reach = abs(high) or 1.0
+        return (low - reach / 2, high + reach / 2) if not axis.zero else (min(low, 0), max(high, 0) or 1.0)
+    return (low if axis.zero and low == 0 else low - 0.04 * reach), high + 0.04 * reach
+
+
+def values_of(layers: Iterable[Layer], which: str, across: bool) -> list[Any]:
+    """What lies along an axis, "x" or "y"; `across` where low and high are along x."""
+    fields = {"x": ("x", "from", "to"), "y": ("y",)}[which] + (
+        ("low", "high") if across == (which == "x") else ()
+    )
+    return [row[name] for layer in layers for row in layer.rows for name in fields if name in row]
+
+
+def _with_ticks(x: Axis, y: Axis, layers: Sequence[Layer]) -> tuple[Axis, Axis]:
+    """Both axes; log ones with round numbers, since a line for each of 1 to 9 of every power would be a fence."""
+    from vendimeter._report.drawn import ticks
+
+    across = y.names is not None
+    found = []
+    for which, axis in (("x", x), ("y", y)):
+        if axis.log:
+            low, high = extent(axis, values_of(layers, which, across))
+            axis = replace(axis, ticks=tuple(ticks(low, high, log=True)))
+        found.append(axis)
+    return found[0], found[1]
+
+
+def _is_short(axis: Axis) -> bool:
+    """Whether the names have room beside each other."""
+    names = axis.names or ()
+    return len(names) * (max(map(len, names), default=0) + 1) <= 80
+
+
+# ---------------------------------------------------------------------------------------------------------- Vega-Lite
+
+
+def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str]) -> dict[str, Any]:
+    mark, encoding = _marked(layer, x, y)
+    if any("series" in row for row in layer.rows):
+        # With one name only there is nothing to tell apart.
+        legend = {} if len(names) > 1 else {"legend": None}
+        encoding["color"] = {"field": "series", "type": "nominal", "scale": {"domain": names}, **legend}
+    if layer.tips:
+        encoding["tooltip"] = [
+            {"field": name, "title": words, **_told(layer, name, x, y)} for name, words in layer.tips.items()
+        ]
+    return {
+        "transform": [{"filter": {"field": "layer", "equal": i}}],
+        "mark": mark,
+        "encoding": encoding,
+    }
+
+
+def _marked(layer: Layer, x: Axis, y: Axis) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The mark of a layer, and what its fields are for."""
+    across = y.names is not None
+    both = {"x": _channel("x", x), "y": _channel("y", y)}
+    if layer.mark == "line":
+        return {"type": "line", "point": layer.points, "clip": True}, {
+            **both,
+            "order": {"field": "order", "type": "quantitative"},
+        }
+    if layer.mark == "band":
+        return {"type": "area", "clip": True}, {
+            "x": _channel("x", x),
+            "y": _channel("low", y),
+            "y2": {"field": "high"},
+        }
+    if layer.mark in ("point", "hollow"):
+        return {"type": "point", "filled": layer.mark == "point", "size": 60, "opacity": 1}, both
+    if layer.mark == "interval":
+        if across:
+            ends = {"x": _channel("low", x), "x2": {"field": "high"}, "y": _channel("y", y)}
+        else:
+            ends = {"x": _channel("x", x), "y": _channel("low", y), "y2": {"field": "high"}}
+        return {"type": "rule", "strokeWidth": 2}, ends
+    if layer.mark == "bar":
+        return {"type": "bar"}, both
+    if layer.mark == "span":
+        return {"type": "bar"}, {"x": _channel("from", x), "x2": {"field": "to"}, "y": _channel("y", y)}
+    if layer.mark == "histogram":
+        ends = {"x": _channel("from", x), "x2": {"field": "to"}, "y": _channel("y", y), "y2": {"datum": 0}}
+        return {"type": "rect"}, ends
+    if layer.mark == "rule":
+        held = "x" if "x" in layer.rows[0] else "y"
+        return {"type": "rule", "strokeDash": [4, 3]}, {held: _channel(held, x if held == "x" else y)}
+    assert layer.mark == "cell", layer.mark
+    return {"type": "rect"}, {**both, "color": {"field": "value", "type": "quantitative", "title": None}}
+
+
+def _channel(name: str, axis: Axis) -> dict[str, Any]:
+    """What a position stands for."""
+    if axis.names is not None:
+        return {
+            "field": name,
+            "type": "nominal",
+            "sort": None,
+            "scale": {"domain": list(axis.names)},
+            "axis": {"title": axis.title or None}
+            | ({"labelAngle": 0} if name == "x" and _is_short(axis) else {}),
+        }
+    scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
+    if axis.ends is not None:
+        scale |= {"domain": list(axis.ends), "nice": False}
+    elif axis.log:
+        scale["nice"] = False
+    shown: dict[str, Any] = {"title": axis.title or None}
+    if axis.form or axis.log:  # above 10,000 a log axis would write powers
+        shown["format"] = _FORMAT[axis.form]
+    if axis.ticks is not None:
+        shown["values"] = list(axis.ticks)
+    return {"field": name, "type": "quantitative", "scale": scale, "axis": shown}
+
+
+def _told(layer: Layer, name: str, x: Axis, y: Axis) -> dict[str, str]:
+    """What a field that is shown on pointing is, and how it is written."""
+    values = [row[name] for row in layer.rows if row.get(name) is not None]
+    if any(isinstance(value, str) for value in values):
+        return {"type": "nominal"}
+    whole = all(isinstance(value, int) for value in values)
+    return {"type": "quantitative", "format": _WHOLE if whole else _FORMAT[_form_of(name, x, y)]}
+
+
+def _form_of(name: str, x: Axis, y: Axis) -> str:
+    """How a number on pointing is written: as on the axis that it belongs to."""
+    across = y.names is not None
+    along_x = name in ("x", "from", "to", "share") or (across and name in ("low", "high"))
+    return (x if along_x else y).form if name in ("x", "y", "from", "to", "low", "high", "share") else ""

@@ -1,0 +1,237 @@
+"""How samples are shown: as a picture of few bytes, a drawn molecule or some words, each with where it came from."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vendimeter._arrays import length
+from vendimeter._devices import is_foreign, local, to_host
+from vendimeter._frames import known
+from vendimeter._messages import printable
+from vendimeter._molecules import parse
+from vendimeter._optional import require
+from vendimeter._picture_files import pillow
+from vendimeter._pictures import bands
+from vendimeter._report.document import Item
+from vendimeter._report.rasters import coloured, png
+from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.io.collection import Collection
+from vendimeter.io.kinds import guess
+from vendimeter.kernels import Embed, FromDistances, Precomputed
+from vendimeter.plots._items import _pixels, _words, item_at, kind_of
+
+__all__ = ["Shown", "Source", "source_of"]
+
+SIDE = 96  # pixels of a picture, at most
+LETTERS = 300  # of a text
+CAPTION = 80
+SMILES = 120
+MOLECULE = (240, 180)  # pixels
+NUMBERS = 2304  # of a vector that are drawn: 48×48
+PICTURES = 900_000  # bytes of all pictures of a report
+SMALL = 1200  # bytes of a PNG above which JPEG is tried
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".avif")
+NOTHING = "nothing"  # the kind of items of which there is nothing to show
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is shown of the items of one collection, and as what."""
+
+    items: Any
+    kind: str
+    told_by: str = ""  # what told the kind, where it was guessed
+
+
+def source_of(samples: Any, show: Any, kernel: Any, count: int, name: str = "") -> Source:
+    """What to show of the items: what the user gave for that, or the samples themselves."""
+    if show is None:
+        return _own(samples, kernel)
+    told = show.kind if isinstance(show, Collection) else None
+    items = known(show.samples if isinstance(show, Collection) else show)
+    if isinstance(items, str | bytes) or not hasattr(items, "__len__"):
+        raise InputError(
+            f"show{name} is a {type(items).__name__}; expected a list or an array, one entry an item."
+        )
+    if length(items) != count:
+        raise InputError(
+            f"show{name} has {length(items):,} entries and there are {count:,} items; expected one an item."
+        )
+    first = item_at(items, 0)
+    kind = kind_of(first)
+    if told in ("images", "molecules", "texts"):
+        return Source(items, told)
+    if isinstance(
+        first, str
+    ):  # texts, SMILES, or the paths of pictures: the user is told which they were taken for
+        if first.lower().endswith(SUFFIXES) and _is_file(first):
+            return Source(items, "images", "their endings")
+        found = guess(Collection([item_at(items, i) for i in range(min(count, 100))]))
+        if found.kind == "molecules":
+            return Source(items, "molecules", found.reason)
+    return Source(items, kind)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _own(samples: Any, kernel: Any) -> Source:
+    """The samples themselves; of a matrix there is nothing to see."""
+    kind = samples.kind if isinstance(samples, Collection) else None
+    items = samples.samples if isinstance(samples, Collection) else samples
+    if isinstance(kernel, Precomputed | FromDistances):
+        return Source(items, NOTHING)
+    if kind in ("images", "molecules", "texts"):
+        return Source(items, kind)
+    first = item_at(items, 0)
+    if isinstance(kernel, Embed) and isinstance(first, str):
+        from vendimeter.encoders import images
+
+        if isinstance(kernel.encoder, images.PictureEncoder):
+            return Source(items, "images")
+    return Source(items, kind_of(first, kernel))
+
+
+@dataclass
+class Shown:
+    """Items of a report by their positions, each made when it is asked for, as long as there is room for pictures.
+
+    Attributes
+    ----------
+    sources : list of Source
+        What is shown of each collection.
+    place : callable
+        Position → (collection, position in it).
+    caption : callable
+        Position → where the item came from.
+    """
+
+    sources: Sequence[Source]
+    place: Callable[[int], tuple[int, int]]
+    caption: Callable[[int], str]
+    room: int = PICTURES
+    left_out: int = 0  # pictures for which there was no room
+    missing: dict[str, None] = field(default_factory=dict)  # libraries that are not there, in words
+    _made: dict[int, Item] = field(default_factory=dict)
+
+    def __call__(self, position: int, figure: str = "") -> Item:
+        """The item at a position."""
+        position = int(position)
+        if position not in self._made:
+            self._made[position] = self._make(position)
+        made = self._made[position]
+        picture = made.picture
+        if picture is not None:  # every time that it is shown, it is in the page
+            if len(picture) > self.room:
+                picture = None
+                self.left_out += 1
+            else:
+                self.room -= len(picture)
+        text = made.text or ("" if picture is not None else made.caption)
+        return Item(text, picture, made.media_type, made.caption, figure)
+
+    @property
+    def kinds(self) -> set[str]:
+        """What is shown."""
+        return {source.kind for source in self.sources}
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say of what is shown, and is not."""
+        found = list(self.missing)
+        for source in self.sources:
+            if source.told_by:
+                found.append(f"What is shown was taken for {source.kind} (a guess: {source.told_by}).")
+        if "vectors" in self.kinds:
+            found.append(
+                "A vector is drawn as its numbers row by row, dark for its lowest and light for its highest; show= "
+                "puts something to look at in its place."
+            )
+        if self.left_out:
+            found.append(f"{self.left_out:,} pictures were left out, so that the page stays small.")
+        return list(dict.fromkeys(found))
+
+    def _make(self, position: int) -> Item:
+        part, own = self.place(position)
+        source, caption = self.sources[part], printable(self.caption(position), CAPTION)
+        if source.kind == NOTHING:
+            return Item(caption=caption)
+        item = item_at(source.items, own)
+        try:
+            if source.kind == "images":
+                picture, media = _thumbnail(item)
+                return Item("", picture, media, caption)
+            if source.kind == "molecules":
+                return Item(_cut(_words(item), SMILES), _formula(item), "image/png", caption)
+            if source.kind == "vectors":
+                return Item("", _folded(item), "image/png", caption)
+        except MissingDependencyError as error:
+            self.missing[printable(error)] = None
+        except InputError as error:
+            return Item(_cut(f"cannot be shown: {error}", LETTERS), caption=caption)
+        return Item(_cut(_words(item), LETTERS), caption=caption)
+
+
+def _cut(words: str, most: int) -> str:
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def _thumbnail(item: Any) -> tuple[bytes, str]:
+    """A picture of few bytes, and its media type."""
+    pixels = _pixels(item)
+    high, wide = pixels.shape[:2]
+    if max(high, wide) > SIDE:
+        scale = SIDE / max(high, wide)
+        try:
+            pixels = bands(pixels, (max(1, round(high * scale)), max(1, round(wide * scale))))
+        except MissingDependencyError:  # an array needs no library to be made out, if not as fine
+            step = math.ceil(1 / scale)
+            pixels = pixels[::step, ::step]
+    exact = png(pixels)
+    if len(exact) <= SMALL:
+        return exact, "image/png"
+    try:
+        image = pillow().fromarray(np.ascontiguousarray(pixels))
+    except MissingDependencyError:
+        return exact, "image/png"
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=85, optimize=True)
+    return (exact, "image/png") if len(exact) <= file.tell() else (file.getvalue(), "image/jpeg")
+
+
+def _formula(item: Any) -> bytes | None:
+    """The formula of a molecule, or None for what RDKit cannot read."""
+    molecule, _ = parse(item)
+    if molecule is None:
+        return None
+    drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
+    canvas = drawing.MolDraw2DCairo(*MOLECULE)
+    canvas.drawOptions().bondLineWidth = 1.5
+    drawing.PrepareAndDrawMolecule(canvas, molecule)
+    canvas.FinishDrawing()
+    return canvas.GetDrawingText()
+
+
+def _folded(item: Any) -> bytes:
+    """A vector as colours, row by row in a square; neighbours of a very long one are taken together."""
+    numbers = np.asarray(to_host(local(item)) if is_foreign(item) else item, dtype=np.float64).ravel()
+    if len(numbers) > NUMBERS:
+        ends = np.linspace(0, len(numbers), NUMBERS + 1).round().astype(int)
+        numbers = np.add.reduceat(numbers, ends[:-1]) / np.diff(ends)
+    wide = math.ceil(math.sqrt(max(len(numbers), 1)))
+    high = math.ceil(max(len(numbers), 1) / wide)
+    low, top = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
+    pixels = np.full((high * wide, 3), 255, dtype=np.uint8)
+    pixels[: len(numbers)] = coloured(numbers, low=low, high=top if top > low else low + 1)
+    return png(pixels.reshape(high, wide, 3))

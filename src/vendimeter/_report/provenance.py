@@ -1,0 +1,138 @@
+"""How it was computed, how to do it again, and what a score does not say."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from vendimeter import __version__
+from vendimeter._messages import printable
+from vendimeter._report.analyses import Analyses
+from vendimeter._report.document import Block, Code, Column, Group, Paragraph, Section, Table
+from vendimeter._report.words import counted, figure, note, order_sign
+from vendimeter.results import Score, duration, percentage
+
+__all__ = ["section", "versions"]
+
+# Libraries that may have had a part in it, with what they are called where they come from.
+EXTRAS = {
+    "sklearn": "scikit-learn",
+    "pandas": "pandas",
+    "polars": "polars",
+    "pyarrow": "pyarrow",
+    "PIL": "pillow",
+    "rdkit": "rdkit",
+    "torch": "torch",
+    "jax": "jax",
+    "cupy": "cupy",
+    "sentence_transformers": "sentence-transformers",
+    "transformers": "transformers",
+    "timm": "timm",
+}
+LIMITS = (
+    "A score says how different the items are, not how good: noise is very diverse. It sees what the kernel sees, and "
+    "nothing else: two kernels give two answers to two questions. It grows with the number of items until these show "
+    "all there is, so that collections of different sizes are compared at a common size. And it is about these items: "
+    "what holds for the population that they came from is an estimate, with assumptions of its own."
+)
+
+
+def versions() -> dict[str, str]:
+    """The versions of what had a part in it."""
+    found = {"vendimeter": __version__, "Python": platform.python_version()}
+    for name in ("numpy", "scipy"):
+        found[name] = metadata.version(name)
+    for module, name in EXTRAS.items():
+        if module in sys.modules:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:  # there, but not installed as a package of this name
+                continue
+    return found
+
+
+def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> Section:
+    """Method, kernel, seeds, versions, the call, and the limits."""
+    subject = analyses.subject
+    several = subject.several
+    blocks: list[Block] = []
+    rows: list[list[Any]] = [["kernel", repr(subject.kernel)], ["items", _items(analyses)]]
+    for part, profile in zip(subject.parts, analyses.scores, strict=True):
+        of = f" of {subject.what(part)}" if several else ""
+        rows.append([f"method{of}", _method(profile[analyses.main])])
+        rows.append([f"bounds{of}", _bounds(profile[analyses.main])])
+    rows += [
+        ["orders", ", ".join(map(order_sign, analyses.orders))],
+        ["near copies from", f"a similarity of {analyses.threshold:g}"],
+        ["seed of everything random", str(subject.rng)],
+        ["made", made],
+        *([name, version] for name, version in versions().items()),
+    ]
+    blocks.append(Table([Column("what"), Column("how")], rows))
+    diagnostics = analyses.score.diagnostics
+    if diagnostics:
+        cells = [[str(name).replace("_", " "), _shown(value)] for name, value in diagnostics.items()]
+        blocks.append(
+            Group("Diagnostics of the score", [Table([Column("what"), Column("value")], cells)], folded=True)
+        )
+    for q in analyses.unanswered:
+        blocks.append(
+            note(
+                f"Order {order_sign(q)}, the rank, needs all eigenvalues, which would take too long for so many items; "
+                "it was left out."
+            )
+        )
+    blocks += [note(text) for text in notes]
+    blocks += [Paragraph("To make this report again:"), Code(call)]
+    blocks.append(Group("What a score says, and what it does not", [Paragraph(LIMITS)]))
+    lead = (
+        f"{_method(analyses.score)}. All that is random comes from the seed {subject.rng}, so that the same call gives "
+        "the same report."
+    )
+    return Section("method", "How it was computed", lead, blocks)
+
+
+def _items(analyses: Analyses) -> str:
+    subject = analyses.subject
+    text = f"{counted(subject.all, 'item')}"
+    if subject.several:
+        text += f" in {len(subject.parts)} collections"
+    if subject.n < subject.all:
+        text += f", of which a random {subject.n:,} were looked at"
+    return text + (", by their weights" if subject.weights is not None else "")
+
+
+def _method(score: Score) -> str:
+    names = {
+        "gram": "all eigenvalues, of the matrix of features",
+        "eigh": "all eigenvalues, of the similarity matrix",
+        "components": "all eigenvalues, of the connected components of a sparse matrix",
+        "lowrank": "a pivoted Cholesky factor of the similarity matrix",
+        "lanczos": "Lanczos quadrature with random probes",
+        "batched": "all eigenvalues, of many groups at once",
+    }
+    text = names.get(score.method, score.method)
+    seconds = score.diagnostics.get("seconds")
+    took = f", in {duration(seconds)}" if isinstance(seconds, float) else ""
+    return f"{text[:1].upper()}{text[1:]}{took}"
+
+
+def _bounds(score: Score) -> str:
+    words = {
+        "deterministic": "hold for certain",
+        "probabilistic": "hold with a probability",
+        "estimated": "are estimated, constants and all",
+        "none": "there are none: the kernel stands in for another",
+    }[score.level]
+    if score.level in ("probabilistic", "estimated") and score.confidence == score.confidence:
+        words += f" of {percentage(score.confidence)}"
+    if score.level == "none":
+        return words
+    return f"{figure(score.bounds[0], 6)} to {figure(score.bounds[1], 6)}; they {words}"
+
+
+def _shown(value: Any) -> str:
+    return figure(value, 6) if isinstance(value, float) else printable(value, 500)

@@ -1,0 +1,82 @@
+"""vendi demo."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vendimeter.cli.options import Command, Reading, Running, Similarity, option
+
+__all__ = ["demo"]
+
+
+@click.command(
+    cls=Command,
+    short_help="A tour with data that comes with the project.",
+    examples=["vendi demo", "vendi demo --keep demo/"],
+)
+@option("Files", "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+         help="Leave the data of the demo in this folder.")  # fmt: skip
+@option("Files", "--report", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+         default="vendimeter-demo.html", show_default=True,
+         help="Where the report goes; an older one is replaced.")  # fmt: skip
+def demo(keep: Path | None, page: Path) -> None:
+    """Score handwritten digits and a few dozen captions that come with the project, and write a report."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise click.ClickException("the demo needs scikit-learn: pip install 'vendimeter[demo]'") from None
+    import numpy as np
+
+    from vendimeter.cli.reporting import written_report
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        found: Any = load_digits()
+        digits, captions = folder / "digits.npz", folder / "captions.csv"
+        pictures = np.asarray(np.round(found.images * 255 / 16), dtype=np.uint8)
+        np.savez(digits, picture=pictures, digit=np.asarray(found.target))
+        captions.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
+        click.echo(
+            "The score of a collection is the effective number of different items in it: 12 captions that share\n"
+            "nothing score 12, and 12 copies of one caption score 1. What counts as similar is up to the kernel.\n\n\n"
+            "1. Captions: three sets of twelve. Different things, or one thing twelve times?\n\n"
+            "$ vendi score captions.csv --column caption --by set\n"
+        )
+        _score(captions, Reading(column="caption", by=("set",)))
+        click.echo(
+            "\n\n2. Handwriting: 1,797 scans of digits, compared pixel by pixel. Which digit varies most from hand to "
+            "hand?\n\n"
+            "$ vendi score digits.npz --by digit\n"
+        )
+        _score(digits, Reading(column="picture", by=("digit",)))
+        click.echo(
+            "\n\n3. All scans together, with the bounds that contain the exact answer.\n\n"
+            "$ vendi score digits.npz --column picture\n"
+        )
+        _score(digits, Reading(column="picture"))
+        click.echo(
+            "\n\n4. A page for colleagues: modes, near copies, the rarest scans, digit by digit.\n\n"
+            f"$ vendi report digits.npz --column picture --by digit --threshold 0.98 -o {page}\n"
+        )
+        command = f"vendi report digits.npz --column picture --by digit --threshold 0.98 -o {page.name}"
+        written_report(
+            (str(digits),), Reading(column="picture", by=("digit",)), Similarity(), Running(quiet=True), out=page,
+            force=True, title="Handwritten digits", threshold=0.98, command=command,
+        )  # fmt: skip
+    click.echo(f"The report is in {page.absolute()}: open it in a browser.")
+    kept = f"The data are in {keep}." if keep else "To keep the data of this demo: vendi demo --keep FOLDER."
+    click.echo(f"{kept} In Python: vendimeter.score(captions, kernel='ngram').")
+
+
+def _score(path: Path, reading: Reading) -> None:
+    from vendimeter.cli.options import Output
+    from vendimeter.cli.outputs import emit
+    from vendimeter.cli.scoring import answer_of
+
+    emit(answer_of((str(path),), reading, Similarity(), Running(quiet=True)), Output())

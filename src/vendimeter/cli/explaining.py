@@ -1,0 +1,183 @@
+"""vendi explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vendimeter.cli import options
+from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
+
+if TYPE_CHECKING:
+    from vendimeter.cli.outputs import Sheet
+    from vendimeter.io.collection import Collection
+
+__all__ = ["explain"]
+
+PARTS = ("contributions", "duplicates", "modes")
+
+
+@click.command(
+    cls=Command,
+    short_help="Why the score is what it is: contributions, copies, modes.",
+    examples=[
+        "vendi explain captions.txt",
+        "vendi explain images/ --part duplicates --threshold 0.98 --csv",
+        "vendi explain 'shards/*.parquet' --column embedding --write contributions.parquet",
+    ],
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.reading
+@options.similarity
+@options.orders(several=False)
+@option("Explanation", "--part", "parts", type=click.Choice(PARTS), multiple=True, metavar="NAME",
+         help=f"{', '.join(PARTS)}; all of them if not given.")  # fmt: skip
+@option("Explanation", "--top", type=click.IntRange(1), default=10, show_default=True, metavar="N",
+         help="How many items, clusters and modes to list.")  # fmt: skip
+@option("Explanation", "--threshold", type=float, default=0.95, show_default=True, metavar="SIMILARITY",
+         help="From which on two items are near copies.")  # fmt: skip
+@option("Explanation", "--write", type=click.Path(path_type=Path), metavar="FILE",
+         help="Write all rows with their contributions to a .parquet file, or a folder of them, in two passes over "
+              "files of any size; nothing else is computed.")  # fmt: skip
+@options.output(["rarest", "redundant", "copies", "modes"])
+@options.running
+def explain(
+    files: tuple[str, ...],
+    reading: Reading,
+    similarity: Similarity,
+    q: str,
+    parts: tuple[str, ...],
+    top: int,
+    threshold: float,
+    write: Path | None,
+    output: Output,
+    running: Running,
+) -> None:
+    """Show which items add diversity and which do not, what is there twice, and what the different things are."""
+    from vendimeter.cli import work
+    from vendimeter.cli.outputs import Answer, check_target, emit
+
+    check_target(output)
+    order = work.one_order(q)
+    if write is not None:
+        if parts:
+            raise click.UsageError("--write writes contributions and nothing else; leave --part away.")
+        _write(files, reading, similarity, order, write, output, running)
+        return
+    with work.working(running) as said:
+        given = work.looked_at(files, reading, similarity, running)
+        with work.explained(given):
+            held = work.whole(given, running, reading)
+            words, sheets, result = _explained(
+                held,
+                given.kernel,
+                order,
+                parts or PARTS,
+                top,
+                threshold,
+                running.seed,
+                grouped=bool(reading.by),
+            )
+    answer = Answer("explain", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
+    emit(work.finished(answer, said), output)
+
+
+def _explained(
+    held: Collection,
+    kernel: Any,
+    q: str,
+    parts: tuple[str, ...],
+    top: int,
+    threshold: float,
+    seed: int,
+    *,
+    grouped: bool,
+) -> tuple[str, list[Sheet], dict[str, Any]]:
+    import vendimeter as vm
+    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.work import items_of
+
+    words: list[str] = []
+    sheets: list[Sheet] = []
+    result: dict[str, Any] = {}
+    if "contributions" in parts:
+        found = vm.contributions(held, kernel, q=q, rng=seed)
+        words.append(f"Contributions: {found.summary()}")
+        result["contributions"] = found.to_dict()
+        for name, places in (("rarest", found.rarest(top)), ("redundant", found.redundant(top))):
+            columns = items_of(held, places.tolist())
+            columns["share"] = found.values[places].tolist()
+            if found.leave_one_out is not None:
+                columns["score without it"] = (float(found.score) + found.leave_one_out[places]).tolist()
+            title = "Rarest: the score falls most without them" if name == "rarest" else \
+                "Most redundant: the score rises most, or falls least, without them"  # fmt: skip
+            sheets.append(Sheet(name, columns, title=title, digits=5))
+    if "duplicates" in parts:
+        copies = vm.duplicates(held, kernel, threshold=threshold, q=q, rng=seed)
+        words.append(f"Copies: {copies.summary()}")
+        result["duplicates"] = copies.to_dict()
+        first = [cluster[0] for cluster in copies.clusters[:top]]
+        if first:
+            columns = {"cluster": list(range(1, len(first) + 1)), "items": copies.sizes[:top].tolist()}
+            columns |= items_of(held, first)
+            columns["others"] = [_listed(cluster[1:]) for cluster in copies.clusters[:top]]
+            sheets.append(
+                Sheet("copies", columns, title="Largest clusters of near copies, with their first items")
+            )
+    if "modes" in parts:
+        modes = vm.modes(held, kernel, k=top, by=held.labels if grouped else None, rng=seed)
+        words.append(f"Modes: {modes.summary()}")
+        result["modes"] = modes.to_dict()
+        ends = [modes.exemplars(k, 1) for k in range(len(modes))]
+        columns = {"mode": list(range(len(modes))), "share": modes.shares.tolist()}
+        high = items_of(held, [int(end.high[0]) for end in ends])
+        columns |= {f"{name} (high end)": values for name, values in high.items() if name != "place"}
+        alone = modes.one_sided.tolist()  # a low end that has nothing of the mode is none
+        low = [int(end.low[0]) if len(end.low) and not alone[k] else None for k, end in enumerate(ends)]
+        columns["item (low end)"] = low
+        if "sample" in high:
+            columns["sample (low end)"] = ["" if i is None else str(held.samples[i]) for i in low]
+        sheets.append(
+            Sheet("modes", columns, title="Modes, with the items at their ends", digits=4, bar="share")
+        )
+    return "\n\n".join(words), sheets, result
+
+
+def _listed(places: list[int]) -> str:
+    return ", ".join(map(str, places[:8])) + (f", … {len(places) - 8:,} more" if len(places) > 8 else "")
+
+
+def _write(
+    files: tuple[str, ...],
+    reading: Reading,
+    similarity: Similarity,
+    q: str,
+    write: Path,
+    output: Output,
+    running: Running,
+) -> None:
+    """Contributions beside every row, without holding all of them."""
+    import vendimeter as vm
+    from vendimeter.cli import work
+    from vendimeter.cli.outputs import Answer, Sheet, emit
+    from vendimeter.cli.terminal import say
+
+    with work.working(running) as said:
+        given = work.looked_at(files, reading, similarity, running)
+        with work.explained(given):
+            how = {
+                "samples": reading.column, "label": reading.label, "weight": reading.weight, "format": reading.ending,
+                "limit": reading.limit, "skip_broken": reading.skip_broken, "kind": given.first.kind,
+            }  # fmt: skip
+            result = vm.write_contributions(
+                list(files), write, given.kernel, q=q, overwrite=output.force, rng=running.seed,
+                **{name: value for name, value in how.items() if value is not None},
+            )  # fmt: skip
+    say(f"Written: {write}", running.quiet)
+    columns = {name: list(values) for name, values in result._columns().items()}
+    sheet = Sheet("rarest", columns, digits=5, shown=40)
+    source = work.source_of(files, given, int(result.score.n))
+    answer = Answer("explain", {"written": result.to_dict()}, result.summary(), [sheet], source, running.seed)
+    emit(work.finished(answer, said), output)

@@ -1,0 +1,172 @@
+"""Files of accumulators: written by one run, put together by another."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from vendimeter import _saved
+from vendimeter._messages import printable
+from vendimeter.accumulate import Accumulator
+from vendimeter.accumulate_groups import GroupAccumulator
+from vendimeter.cli.checkpoints import Place
+from vendimeter.errors import InputError, MismatchError, SavedStateError
+from vendimeter.io.sources import files_of
+
+__all__ = ["merge", "refuse_existing", "save"]
+
+MEMORY = "1 GiB"  # for groups, unless the user says otherwise
+LEFT_OUT = "left_out"  # where in the header the number of broken records is
+
+
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Refuse to write over a file that is there, unless the user said so; before the work is done."""
+    if os.path.lexists(path) and (path.is_dir() or not overwrite):
+        what = "a folder" if path.is_dir() else "there already"
+        raise InputError(
+            f"{printable(path)!r} is {what}; expected a new name. Give another"
+            f"{'' if path.is_dir() else ', or replace the file with --force'}."
+        )
+    if not path.absolute().parent.is_dir():
+        raise InputError(
+            f"{printable(path)!r} cannot be written: there is no folder {printable(path.absolute().parent)!r}. "
+            "Expected a file in a folder that exists; make it first."
+        )
+
+
+def save(
+    total: Accumulator | GroupAccumulator, path: Path, overwrite: bool = False, *, left_out: int = 0
+) -> None:
+    """Write an accumulator into a file, all or nothing, with the number of broken records that were left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> total = Accumulator()
+    >>> total.update(np.eye(4))
+    >>> save(total, Path(folder.name, "part.npz"))
+    >>> round(merge([folder.name + "/part.npz"], 1), 6)
+    4.0
+    >>> folder.cleanup()
+    """
+    refuse_existing(path, overwrite)
+    total._write(Path(os.path.realpath(path)), {LEFT_OUT: left_out} if left_out else None)
+
+
+def merge(
+    paths: Sequence[str | Path],
+    orders: Any,
+    out: Path | None = None,
+    overwrite: bool = False,
+    *,
+    kernel: Any = None,
+    memory: int | str | None = None,
+) -> Any:
+    """The score of what several accumulators have seen together, from their files.
+
+    Parameters
+    ----------
+    paths : list of str or Path
+        Files of `save`, `Accumulator.save` or `GroupAccumulator.save`, or checkpoints of runs that are finished; or
+        patterns of their names. All of one kind, with one kernel, each named once.
+    orders : float, str or list of them
+        The orders of the scores.
+    out : Path, optional
+        Where to write the sum of all.
+    overwrite : bool
+        Whether a file of that name may be replaced.
+    kernel : Kernel, optional
+        Needed where it holds a function of the user's own, which no file can hold.
+    memory : int or str, optional
+        For groups: what may be held; the rest lies in temporary files meanwhile.
+
+    Returns
+    -------
+    Score, Profile or GroupScores
+
+    Raises
+    ------
+    MismatchError
+        Where two files do not belong together, with their names and what differs.
+    InputError
+        Where a file is named twice, is the checkpoint of a run that is not finished, or cannot be used.
+    """
+    if out is not None:
+        refuse_existing(out, overwrite)
+    found = [file.path for file in files_of([os.fspath(path) for path in paths])]
+    _refuse_twice(found)
+    memory = MEMORY if memory is None else memory
+    total: Any = None
+    left_out = 0
+    with tempfile.TemporaryDirectory() as spill:
+        for path in found:
+            assert path is not None
+            part, more = _loaded(path, kernel, memory, spill)
+            left_out += more
+            if total is None:
+                total = part
+                continue
+            if type(part) is not type(total):
+                raise MismatchError(
+                    f"{printable(found[0])!r} holds {_held(total)} and {printable(path)!r} {_held(part)}; expected "
+                    "files of one kind. Merge those of each kind by themselves."
+                )
+            try:
+                total.merge(part)
+            except MismatchError as error:
+                raise MismatchError(
+                    f"{printable(path)!r} does not go with {printable(found[0])!r}: {error}"
+                ) from None
+        if out is not None:
+            save(total, out, overwrite, left_out=left_out)
+        result = total.score(orders)
+    return result.noted(left_out=left_out) if left_out and hasattr(result, "noted") else result
+
+
+def _refuse_twice(paths: Sequence[Path | None]) -> None:
+    seen: set[str] = set()
+    for path in paths:
+        if path is None:
+            raise InputError("standard input cannot be merged; expected the paths of files.")
+        own = os.path.realpath(path)
+        if own in seen:
+            raise InputError(
+                f"{printable(path)!r} is named twice, and its items would count twice; expected every file once. Name "
+                "it once, or check the patterns."
+            )
+        seen.add(own)
+
+
+def _held(total: Any) -> str:
+    return "one sum a label" if isinstance(total, GroupAccumulator) else "one sum of all items"
+
+
+def _loaded(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any, int]:
+    """The accumulator of a file, and how many broken records were left out of it."""
+    with _saved.opened(path, None) as archive:
+        place = Place.of(archive)
+        if place is not None and not place.finished:
+            raise InputError(
+                f"{printable(path)!r} is the checkpoint of a run that is not finished, after {place.items:,} items; "
+                "expected a finished one. Run its command again, which goes on from there."
+            )
+        left_out = (
+            archive.wholes(LEFT_OUT, [archive.header.get(LEFT_OUT, 0)])[0]
+            if place is None
+            else place.left_out
+        )
+    try:
+        if archive.kind == "group accumulator":
+            return GroupAccumulator.load(path, kernel, memory=memory, spill=spill), left_out
+        return Accumulator.load(path, kernel), left_out
+    except SavedStateError:
+        raise  # which names the file
+    except MismatchError as error:
+        raise MismatchError(f"{printable(path)!r}: {error}") from None
+    except InputError as error:  # a kernel that cannot be made from what a file holds
+        raise InputError(f"{printable(path)!r}: {error} Merge such files in Python.") from None

@@ -1,0 +1,250 @@
+"""The options that commands share, in groups: each group reaches a command as one object."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = [
+    "KERNELS",
+    "KINDS",
+    "Command",
+    "Output",
+    "Reading",
+    "Running",
+    "Similarity",
+    "Solving",
+    "gate",
+    "option",
+    "orders",
+    "output",
+    "reading",
+    "running",
+    "similarity",
+    "solving",
+]
+
+# As in vendimeter.io.kinds and vendimeter.kernels, which are not imported for --help; a test compares them.
+KINDS = (
+    "vectors", "numbers", "texts", "images", "molecules", "sequences", "probabilities", "tags", "tokens", "categories",
+)  # fmt: skip
+KERNELS = (
+    "cosine", "rbf", "laplacian", "polynomial", "jaccard", "match", "ngram", "probability-product", "pixels",
+    "precomputed", "from-distances", "bleu", "kmer", "edit", "alignment", "morgan", "rdkit", "maccs", "tags",
+    "sentences", "simcse", "inception", "inception-fid", "dinov2", "clip",
+)  # fmt: skip
+METHODS = ("exact", "lowrank", "lanczos", "random-features")
+FORMATS = ("json", "csv", "latex", "markdown")
+
+# The headings of the help.
+_DATA, _KERNEL, _PRECISION, _RESULT, _RUN = "Data", "Similarity", "Precision", "Result", "Run"
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read."""
+
+    column: str | None = None
+    by: tuple[str, ...] = ()
+    weight: str | None = None
+    kind: str | None = None
+    ending: str | None = None
+    limit: int | None = None
+    skip_broken: bool = False
+
+    @property
+    def label(self) -> str | list[str] | None:
+        """The column of the labels, or several whose combinations are labels."""
+        return (self.by[0] if len(self.by) == 1 else list(self.by)) if self.by else None
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """What makes two items similar."""
+
+    kernel: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Solving:
+    """How precisely, and by what means."""
+
+    tol: float | None = None
+    method: str | None = None
+    memory: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given, as keywords."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Output:
+    """In what form the result is given, and where to."""
+
+    form: str = "text"
+    out: Path | None = None
+    force: bool = False
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the command behaves."""
+
+    quiet: bool = False
+    seed: int = 0
+
+
+class Grouped(click.Option):
+    """An option that stands under the heading of its group in the help."""
+
+    def __init__(self, *args: Any, heading: str = "Options", **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.heading = heading
+
+
+class Command(click.Command):
+    """A command whose options are listed under headings, and whose examples come last."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.examples = list(examples)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by heading, then the examples."""
+        headed: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(
+                parameter, click.Option
+            ):  # arguments stand in the first line
+                headed.setdefault(getattr(parameter, "heading", _RUN), []).append(record)
+        for heading in sorted(headed, key=lambda one: one == _RUN):  # that one comes last
+            records = headed[heading]
+            with formatter.section(heading):
+                formatter.write_dl(records)
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+def _group(kind: type, name: str, options: Sequence[Decorator]) -> Decorator:
+    """A decorator that adds options, and gives their values to the command as one object of a class."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        fields = list(kind.__dataclass_fields__)
+
+        @functools.wraps(function)
+        def grouped(*args: Any, **values: Any) -> Any:
+            mine = {field: values.pop(field) for field in fields if field in values}
+            return function(*args, **values, **{name: kind(**mine)})
+
+        called: Callable[..., Any] = grouped
+        for add in reversed(options):
+            called = add(called)
+        return called
+
+    return decorate
+
+
+def option(heading: str, *names: str, **attributes: Any) -> Decorator:
+    """An option of one command, under a heading."""
+    return click.option(*names, cls=Grouped, heading=heading, **attributes)
+
+
+def _shape(heading: str) -> Decorator:
+    """--json, --csv and so on: of several, the last would win in silence, so that they are refused together."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def shaped(*args: Any, **values: Any) -> Any:
+            asked = [form for form in FORMATS if values.pop(f"as_{form}")]
+            if len(asked) > 1:
+                named = " and ".join(f"--{form}" for form in asked)
+                raise click.UsageError(f"{named} were given together; expected one form of the result.")
+            return function(*args, **values, form=asked[0] if asked else "text")
+
+        texts = {
+            "json": "JSON; its schema: vendi schema.",
+            "csv": "CSV for spreadsheets; text that begins like a formula gets a ' in front.",
+            "latex": "A LaTeX table (package booktabs).",
+            "markdown": "A Markdown table.",
+        }
+        called: Callable[..., Any] = shaped
+        for form in reversed(FORMATS):
+            called = option(heading, f"--{form}", f"as_{form}", is_flag=True, help=texts[form])(called)
+        return called
+
+    return decorate
+
+
+reading = _group(Reading, "reading", [
+    option(_DATA, "--column", metavar="NAME", help="The column with the samples, if there are several."),
+    option(_DATA, "--by", metavar="NAME", multiple=True,
+            help="The column with the groups ('folder' for pictures); twice for combinations of two."),
+    option(_DATA, "--weight", metavar="NAME", help="The column with the weights of the samples."),
+    option(_DATA, "--kind", metavar="KIND",
+            help="What the samples are, guessed if not given: " + ", ".join(KINDS) + "."),
+    option(_DATA, "--format", "ending", metavar="ENDING",
+            help="How to read what has no ending, such as jsonl."),
+    option(_DATA, "--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples."),
+    option(_DATA, "--skip-broken", is_flag=True,
+            help="Leave out records that cannot be read, and say how many."),
+])  # fmt: skip
+similarity = _group(Similarity, "similarity", [
+    option(_KERNEL, "--kernel", metavar="KERNEL",
+            help="What makes two items similar, by the kind of data if not given; with parameters in brackets, "
+                 "'ngram(1, 2)', or combined, '0.5*on(shape, match) + 0.5*on(colour, match)'. "
+                 "All of them: vendi kernels."),
+    option(_KERNEL, "--model", metavar="PATH",
+            help="The folder or name of the model, for kernels that are encoders."),
+])  # fmt: skip
+solving = _group(Solving, "solving", [
+    option(_PRECISION, "--tol", type=float, metavar="SHARE",
+            help="How precise, such as 1e-2 for 1 %; default: exact while feasible."),
+    option(_PRECISION, "--method", metavar="NAME", help=f"{', '.join(METHODS)}; default: the cheapest."),
+    option(_PRECISION, "--memory", metavar="SIZE", help="Working memory, such as 2GiB."),
+])  # fmt: skip
+running = _group(Running, "running", [
+    option(_RUN, "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+            help="Seed of everything that is random."),
+    option(_RUN, "--quiet", is_flag=True, help="Say nothing but the result, and errors."),
+])  # fmt: skip
+
+
+def output(tables: Sequence[str] = ()) -> Decorator:
+    """The options of the result; `tables` are those that a command has, if it has several."""
+    options = [
+        option(_RESULT, "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False),
+                metavar="FILE", help="Write the result there instead of to standard output."),
+        option(_RESULT, "--force", is_flag=True, help="Overwrite files that exist."),
+    ]  # fmt: skip
+    if len(tables) > 1:
+        options.insert(0, option(_RESULT, "--table", type=click.Choice(list(tables)), metavar="NAME",
+            help=f"Which table --csv, --latex and --markdown give: {', '.join(tables)}."))  # fmt: skip
+    group = _group(Output, "output", options)
+    return lambda function: _shape(_RESULT)(group(function))
+
+
+def orders(several: bool = True) -> Decorator:
+    """--q: one order, or several."""
+    text = "Orders, such as 1 or 0,1,2,inf." if several else "The order: 0, 1, 2, inf, …"
+    metavar = "ORDERS" if several else "ORDER"
+    return option(_PRECISION, "--q", default="1", show_default=True, metavar=metavar, help=text)
+
+
+gate = option(
+    _RESULT, "--fail-under", type=float, metavar="SCORE",
+    help="Exit with code 3 unless the lower bound of the score (of every group) is at least this.",
+)  # fmt: skip

@@ -1,0 +1,61 @@
+"""vendi rarefy."""
+
+from __future__ import annotations
+
+import click
+
+from vendimeter.cli import options
+from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
+
+__all__ = ["rarefy"]
+
+
+@click.command(
+    cls=Command,
+    short_help="Would more samples change the score? And the population's.",
+    examples=["vendi rarefy captions.txt", "vendi rarefy embeddings.npy --q 2 --csv"],
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.reading
+@options.similarity
+@options.orders(several=False)
+@option("Rarefaction", "--repeats", type=click.IntRange(2), default=20, show_default=True, metavar="N",
+         help="Random subsets of each size.")  # fmt: skip
+@option("Rarefaction", "--confidence", type=float, default=0.95, show_default=True, metavar="P",
+         help="Of the interval for the population.")  # fmt: skip
+@options.output(["curve"])
+@options.running
+def rarefy(
+    files: tuple[str, ...],
+    reading: Reading,
+    similarity: Similarity,
+    q: str,
+    repeats: int,
+    confidence: float,
+    output: Output,
+    running: Running,
+) -> None:
+    """Score subsets of all sizes, and estimate the score of the population that the samples were drawn from.
+
+    The interval of the population is about sampling, and refused where so few samples cannot tell; the bounds of the
+    score are about the computation. They are never mixed.
+    """
+    import vendimeter as vm
+    from vendimeter.cli import work
+    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+
+    check_target(output)
+    order = work.one_order(q)
+    with work.working(running) as said:
+        given = work.looked_at(files, reading, similarity, running)
+        with work.explained(given):
+            held = work.whole(given, running, reading)
+            result = vm.rarefy(
+                held, given.kernel, q=order, repeats=repeats, confidence=confidence, rng=running.seed
+            )
+    columns = {name: list(values) for name, values in result._columns().items()}
+    curve = Sheet("curve", columns, digits=5, bar="score", visible=("size", "score", "low", "high"),
+                  title="Mean score of random subsets, with the 5 % and 95 % quantiles among them")  # fmt: skip
+    source = work.source_of(files, given, len(held))
+    answer = Answer("rarefy", result.to_dict(), result.summary(), [curve], source, running.seed)
+    emit(work.finished(answer, said), output)

@@ -1,0 +1,142 @@
+"""vendi report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vendimeter.cli import options
+from vendimeter.cli.options import Command, Reading, Running, Similarity, option
+
+__all__ = ["report", "written_report"]
+
+
+@click.command(
+    cls=Command,
+    short_help="One page about a collection, or several side by side.",
+    examples=[
+        "vendi report captions.txt",
+        "vendi report digits.npz --by digit -o digits.html",
+        "vendi report embeddings.parquet --column embedding --show caption",
+        "vendi report real/ gan/ diffusion/ --reference real/ -o models.html",
+    ],
+)
+@click.argument("files", nargs=-1, required=True, metavar="DATA…")
+@option("Page", "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), default="report.html",
+         show_default=True, metavar="FILE", help="The page to write.")  # fmt: skip
+@option("Page", "--force", is_flag=True, help="Overwrite a file that exists.")
+@option("Page", "--title", metavar="TEXT", help="The title of the page.")
+@option("Page", "--show", metavar="NAME",
+         help="The column to show items by where the samples cannot be read, such as the captions or the paths of the "
+              "pictures behind vectors.")  # fmt: skip
+@option("Page", "--reference", metavar="NAME",
+         help="With several collections: the one that the others are held against.")  # fmt: skip
+@option("Page", "--threshold", type=float, default=0.95, show_default=True, metavar="SIMILARITY",
+         help="From which on two items are near copies.")  # fmt: skip
+@options.reading
+@options.similarity
+@option("Precision", "--q", default="1,0,2,inf", show_default=True, metavar="ORDERS",
+         help="The orders that a reader can switch between; the headline has the first.")  # fmt: skip
+@options.running
+def report(
+    files: tuple[str, ...],
+    out: Path,
+    force: bool,
+    title: str | None,
+    show: str | None,
+    reference: str | None,
+    threshold: float,
+    reading: Reading,
+    similarity: Similarity,
+    q: str,
+    running: Running,
+) -> None:
+    """Write one self-contained HTML page about DATA, or about several collections side by side.
+
+    The score in words with its bounds, the spectrum, convergence, groups, modes with real samples, near copies, rare
+    and redundant items, companion metrics, and how it was computed. It needs no network, and holds samples only where
+    it shows them.
+    """
+    words = ["vendi", *sys.argv[1:]]
+    written_report(
+        files, reading, similarity, running, out=out, force=force, title=title, show=show, reference=reference,
+        threshold=threshold, q=q, command=shlex.join(words),
+    )  # fmt: skip
+    click.echo(str(out))
+
+
+def written_report(
+    files: tuple[str, ...],
+    reading: Reading,
+    similarity: Similarity,
+    running: Running,
+    *,
+    out: Path,
+    force: bool = False,
+    title: str | None = None,
+    show: str | None = None,
+    reference: str | None = None,
+    threshold: float = 0.95,
+    q: str = "1,0,2,inf",
+    command: str = "",
+) -> None:
+    """Read, analyse, and write the page."""
+    import vendimeter as vm
+    from vendimeter.cli import work
+    from vendimeter.cli.comparing import named_reference
+    from vendimeter.cli.inputs import several
+    from vendimeter.cli.merging import refuse_existing
+    from vendimeter.cli.terminal import say
+    from vendimeter.errors import InputError
+
+    refuse_existing(out, force)
+    if reference is not None and len(files) == 1:
+        raise InputError(
+            "--reference was given with one collection; expected several, and it is one of them."
+        )
+    if reading.by and len(files) > 1:
+        raise InputError(
+            f"--by and {len(files)} collections were given; expected groups of one, or several without --by."
+        )
+    orders = work.orders_of(q)
+    extra = [show] if show is not None else []
+    with work.working(running):
+        found, kernel, given = several(files, reading, similarity, columns=extra)
+        say(f"{given.first.source}: {given.about}", running.quiet)
+        notes = [f"The samples were {given.about}."] if given.guessed else []
+        for name, one in found.items():
+            about = f"{len(one):,} items" if len(found) == 1 else f"{name}: {len(one):,} items"
+            skipped = one.skipped.count
+            if skipped:
+                about += f", {skipped:,} broken records left out"
+                notes.append(
+                    f"{'' if len(found) == 1 else name + ': '}{skipped:,} broken records were left out."
+                )
+            say(about, running.quiet)
+        shown: dict[str, Any] = {name: one[show] for name, one in found.items()} if show is not None else {}
+        with work.explained(given):
+            if len(found) == 1:
+                ((name, samples),) = found.items()
+                by = samples.labels if reading.by else None
+                if by is None and not _has_folders(samples):
+                    samples.labels = None
+                page = vm.report(
+                    samples, kernel, by=by, q=orders, show=shown.get(name), title=title or name, threshold=threshold,
+                    command=command or None, notes=notes, rng=running.seed,
+                )  # fmt: skip
+            else:
+                page = vm.report(
+                    {name: one.samples for name, one in found.items()}, kernel, q=orders, show=shown or None,
+                    reference=named_reference(reference, list(found), files), title=title or " · ".join(found),
+                    threshold=threshold, command=command or None, notes=notes, rng=running.seed,
+                )  # fmt: skip
+    page.write(out, overwrite=force)
+
+
+def _has_folders(samples: Any) -> bool:
+    """Whether the labels are folders of pictures, of which there are several: groups that nobody has to ask for."""
+    return samples.kind == "images" and samples.labels is not None and len(set(samples.labels)) > 1

@@ -1,0 +1,110 @@
+"""vendi select."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from vendimeter.cli import options
+from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
+
+__all__ = ["select"]
+
+METHODS = ("vendi", "logdet", "farthest", "facility", "random")  # as in analysis; a test compares them
+
+
+@click.command(
+    cls=Command,
+    short_help="A part that keeps the diversity.",
+    examples=[
+        "vendi select captions.txt -k 100",
+        "vendi select embeddings.npy -k 1000 --csv -o chosen.csv",
+        "vendi select molecules.smi -k 50 --method facility --json",
+    ],
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@option(
+    "Selection", "-k", "count", type=click.IntRange(1), required=True, metavar="N", help="How many items."
+)
+@option("Selection", "--method", type=click.Choice(METHODS), default="vendi", show_default=True, metavar="NAME",
+         help=f"{', '.join(METHODS)}; the others are compared with it.")  # fmt: skip
+@option("Selection", "--only", is_flag=True, help="Do not compare with other methods.")
+@options.reading
+@options.similarity
+@options.orders(several=False)
+@options.output(["chosen", "methods"])
+@options.running
+def select(
+    files: tuple[str, ...],
+    count: int,
+    method: str,
+    only: bool,
+    reading: Reading,
+    similarity: Similarity,
+    q: str,
+    output: Output,
+    running: Running,
+) -> None:
+    """Choose items that are as diverse as so many can be, in order of choice: the first ten are the choice of ten.
+
+    With --by, as many are taken from every group, as nearly as its size allows.
+    """
+    import vendimeter as vm
+    from vendimeter.cli import work
+    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+
+    check_target(output)
+    order = work.one_order(q)
+    with work.working(running) as said:
+        given = work.looked_at(files, reading, similarity, running)
+        with work.explained(given):
+            held = work.whole(given, running, reading)
+            found: dict[str, Any] = {
+                "kernel": given.kernel,
+                "method": method,
+                "q": order,
+                "rng": running.seed,
+            }
+            found["compare"] = not only
+            if reading.by:
+                quotas = _quotas(list(held.labels), count)
+                result = vm.select(held, quotas=quotas, by=held.labels, **found)
+            else:
+                result = vm.select(held.samples, count, **found)
+    columns = work.items_of(held, result.indices.tolist())
+    columns = {"rank": list(range(1, result.k + 1)), **columns, "gain": result.gains.tolist()}
+    methods = {"method": list(result.comparison), "score": list(result.comparison.values())}
+    sheets = [Sheet("chosen", columns, digits=5, shown=40)]
+    if methods["method"]:
+        sheets.append(Sheet("methods", methods, title="As many items, chosen otherwise", bar="score"))
+    answer = Answer(
+        "select",
+        result.to_dict(),
+        result.summary(),
+        sheets,
+        work.source_of(files, given, len(held)),
+        running.seed,
+    )
+    emit(work.finished(answer, said), output)
+
+
+def _quotas(labels: list[object], count: int) -> dict[object, int]:
+    """As many of each group as come nearest to equal shares; small groups give what they have."""
+    from collections import Counter
+
+    from vendimeter.errors import InputError
+
+    sizes = Counter(labels)
+    if count > len(labels):
+        raise InputError(f"-k {count:,} items were asked for and there are {len(labels):,}; expected fewer.")
+    quotas = dict.fromkeys(sizes, 0)
+    left = count
+    while left:
+        open_groups = [label for label in quotas if quotas[label] < sizes[label]]
+        for label in open_groups[:left] if left < len(open_groups) else open_groups:
+            share = max(1, left // len(open_groups)) if left >= len(open_groups) else 1
+            taken = min(share, sizes[label] - quotas[label], left)
+            quotas[label] += taken
+            left -= taken
+    return {label: quota for label, quota in quotas.items() if quota}
