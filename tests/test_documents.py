@@ -1,14 +1,42 @@
-"""Every code block of the documents runs, and shows what it says it shows."""
+"""Every code block of the documents runs, and shows what it says it shows; every public name has a page."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+import vendimeter as vm
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PAGES = [
+    "docs/index.md",
+    "docs/choose.md",
+    "docs/reading.md",
+    "docs/claims.md",
+    "docs/tutorials/researcher.md",
+    "docs/tutorials/curator.md",
+    "docs/tutorials/engineer.md",
+    "docs/tutorials/scientist.md",
+]
+
+
+def loaded(path: str):
+    """A module of the documents, which are no package."""
+    file = ROOT / path
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize(
@@ -33,6 +61,28 @@ def test_code_blocks_run_in_order(name):
         exec(compile(block, name, "exec"), scope)  # our own document, not user input
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_run_and_print_what_they_show(name, tmp_path, monkeypatch):
+    """Python and commands of the shell, one after another in an empty folder; see docs/refresh.py."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = 0
+    for block in loaded("docs/refresh.py").ran((ROOT / name).read_text(encoding="utf-8"), name):
+        assert block.agrees, f"{name} shows\n{block.shown}\nand this printed\n{block.printed}\n{block.code}"
+        shown += block.shown is not None
+    assert shown
+
+
+def test_outputs_are_compared_in_earnest():
+    refresh = loaded("docs/refresh.py")
+    page = "```python\nprint(1)\n```\n\n```text\n{}\n```\n"
+    assert [block.agrees for block in refresh.ran(page.format("1"), "page")] == [True]
+    assert [block.agrees for block in refresh.ran(page.format("2"), "page")] == [False]
+    assert [block.agrees for block in refresh.ran(page.format("…"), "page")] == [True]
+    apart = page.format("2").replace("\n\n```text", "\n\nWords.\n\n```text")
+    assert [block.shown for block in refresh.ran(apart, "page")] == [None]
+
+
 def test_results_shown_in_the_readme_are_the_results():
     scope: dict[str, object] = {}
     checked = 0
@@ -53,3 +103,135 @@ def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
     assert {"demo", "test"} <= set(commands)
     for command in commands:
         assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+# ------------------------------------------------------------------------------------------------------- the reference
+
+
+def referred() -> set[str]:
+    """The full names that the pages of the reference list."""
+    names = set()
+    for page in (ROOT / "docs" / "reference").glob("*.rst"):
+        home, listing = "", False
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith(".. currentmodule::"):
+                home = line.split("::")[1].strip()
+            if line and not line.startswith(" "):
+                listing = line.startswith(".. autosummary::")
+            elif listing and re.fullmatch(r"   \w+", line):
+                names.add(f"{home}.{line.strip()}")
+    return names
+
+
+# Names that are modules, constants, other names of a thing, or listed all together on a page.
+NOT_LISTED = {
+    "vendimeter": {"encoders", "errors", "family", "kernels", "metrics", "plots"},
+    "vendimeter.kernels": {"Tanimoto"},
+    "vendimeter.plots": {"PALETTE"},
+}
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        "vendimeter",
+        "vendimeter.kernels",
+        "vendimeter.metrics",
+        "vendimeter.encoders",
+        "vendimeter.plots",
+        "vendimeter.family",
+        "vendimeter.integrations.torch",
+        "vendimeter.compat.vendi",
+        "vendimeter.compat.text_utils",
+        "vendimeter.compat.molecule_utils",
+    ],
+)
+def test_every_public_name_has_its_page_in_the_reference(home):
+    module = vm.family if home == "vendimeter.family" else importlib.import_module(home)
+    public = set(module.__all__) - NOT_LISTED.get(home, set())
+    listed = {name.removeprefix(f"{home}.") for name in referred() if re.fullmatch(rf"{home}\.\w+", name)}
+    assert listed == public
+
+
+def test_every_error_is_on_the_page_of_errors():
+    page = (ROOT / "docs" / "reference" / "errors.rst").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\.\. autoexception:: (\w+)$", page, re.MULTILINE)) == set(vm.errors.__all__)
+
+
+def test_every_integration_has_a_section_in_the_reference():
+    homes = {name.rpartition(".")[0] for name in referred()}
+    folder = ROOT / "src" / "vendimeter" / "integrations"
+    for file in folder.glob("[!_]*.py"):
+        assert f"vendimeter.integrations.{file.stem}" in homes
+
+
+# ------------------------------------------------------------------------------------------------- links and extensions
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+)
+def test_links_between_pages_lead_somewhere_on_a_code_host_too(page):
+    for link in LINK.findall(BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))):
+        if (
+            "://" in link or link.startswith(("#", "mailto:")) or "gallery/" in link
+        ):  # the gallery is made when built
+            continue
+        assert ((ROOT / page).parent / link.partition("#")[0]).exists(), link
+
+
+def test_what_the_page_on_testing_names_is_there():
+    page = (ROOT / "docs" / "project" / "testing.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", page)
+    assert named
+    for name in named:
+        assert (ROOT / name).exists(), name
+
+
+def test_a_schema_becomes_a_table_of_all_its_fields():
+    page = loaded("docs/_ext/schema_page.py")
+    schema = {
+        "properties": {
+            "n": {"type": "integer"},
+            "bounds": {"type": "array", "items": {"type": ["number", "null"]}},
+            "groups": {
+                "type": "array",
+                "items": {"properties": {"q": {"enum": [1, "inf"]}}, "required": ["q"]},
+            },
+        },
+        "required": ["n", "groups"],
+    }
+    rows = [(name, page.types(inner, brief=True), always) for name, inner, always in page.fields(schema)]
+    assert rows == [
+        ("n", ["integer"], True),
+        ("bounds", ["list of number or null"], False),
+        ("groups", ["list of object"], True),
+        ("groups[].q", ["1", '"inf"'], True),
+    ]
+
+
+def test_the_schema_of_the_command_is_all_on_its_page():
+    path = ROOT / "src" / "vendimeter" / "cli" / "schema" / "result-1.json"
+    page = loaded("docs/_ext/schema_page.py")
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    parts = [schema, *schema.get("$defs", {}).values()]
+    found = [page.types(inner) for part in parts for _, inner, _ in page.fields(part)]
+    assert found
+    assert all(found)
+    known = {f"#{name}" for name in schema.get("$defs", {})}
+    assert {word for types in found for name in types for word in re.findall(r"#\w+", name)} <= known
+
+
+def test_the_site_names_every_module_that_it_loads():
+    for name in ("command_page", "docstring_bars", "offline_mathjax", "outside_links", "schema_page"):
+        assert f'"{name}"' in (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+        assert (ROOT / "docs" / "_ext" / f"{name}.py").is_file()
+
+
+def test_bars_of_mathematics_are_escaped_and_those_of_code_are_not():
+    escaped = loaded("docs/_ext/docstring_bars.py").escaped
+    assert escaped("k = |a ∩ b|, ``x | y``") == r"k = \|a ∩ b\|, ``x | y``"
+    assert escaped(">>> x | y") == ">>> x | y"
