@@ -102,7 +102,7 @@ def _folded(printed: str) -> str:
     for pattern, stable in VOLATILE:
         printed = re.sub(pattern, stable, printed)
     for line in printed.strip("\n").split("\n"):
-        sentence = len(line) > WIDTH and "  " not in line.strip()
+        sentence = len(line) > WIDTH and "  " not in line.strip() and " & " not in line
         lines += textwrap.wrap(line, WIDTH, break_on_hyphens=False) if sentence else [line.rstrip()]
     return "\n".join(lines) + "\n"
 

@@ -23,6 +23,14 @@ settings.load_profile("stable")
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without windows
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one way to refresh what is kept in tests/golden: look at what changed before it is committed."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the golden files of the command anew"
+    )
+
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -6,9 +6,12 @@ import importlib
 import importlib.util
 import json
 import re
+import shlex
 import sys
+import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 import vendimeter as vm
@@ -103,6 +106,73 @@ def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
     assert {"demo", "test"} <= set(commands)
     for command in commands:
         assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+# --------------------------------------------------------------------------------------------------- what pages promise
+
+FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TELLS = {  # what a page does, and the extra that it takes
+    r"^vendi ": "cli",
+    r"^vendi report ": "report",
+    r"\.to_frame\(": "frames",
+    r"\.plot\(": "plots",
+    r"pyarrow|\.parquet": "files",
+    r"^import torch": "torch",
+}
+
+
+def extras() -> set[str]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return set(tomllib.load(file)["project"]["optional-dependencies"])
+
+
+def asked_for(text: str) -> set[str]:
+    """The extras that a text names in brackets."""
+    return {
+        name for names in re.findall(r"(?:vendimeter|'\.)\[([\w,]+)\]", text) for name in names.split(",")
+    }
+
+
+@pytest.mark.parametrize("name", ["README.md", *PAGES, "docs/gradients.md", "docs/reference/cli.md"])
+def test_pages_ask_for_extras_that_there_are(name):
+    assert asked_for((ROOT / name).read_text(encoding="utf-8")) <= extras()
+
+
+@pytest.mark.parametrize("name", [page for page in PAGES if "tutorials" in page])
+def test_tutorials_ask_for_all_that_they_need(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    needed = {extra for tell, extra in TELLS.items() if re.search(tell, text, re.MULTILINE)}
+    assert needed
+    assert asked_for(text) >= needed
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/inputs.md", *PAGES[4:]])
+def test_commands_that_are_shown_have_the_options_they_are_shown_with(name):
+    from vendimeter.cli.commands import vendi
+
+    blocks = FENCED.findall((ROOT / name).read_text(encoding="utf-8"))
+    shell = [block for language, block in blocks if language in ("", "sh", "bash")]
+    lines = [line for block in shell for line in block.splitlines() if "vendi " in line]
+    assert lines
+    for line in lines:
+        words = shlex.split(line[line.index("vendi ") :], comments=True)
+        words = words[: words.index("|")] if "|" in words else words
+        context = click.Context(vendi, info_name="vendi")
+        command = vendi.get_command(context, words[1])
+        assert command is not None, line
+        command.make_parser(click.Context(command, parent=context)).parse_args(words[2:])  # or NoSuchOption
+
+
+def test_pictures_on_pages_come_from_examples_of_the_gallery():
+    named = {
+        (page.name, example)
+        for page in (ROOT / "docs").rglob("*.md")
+        if "_build" not in page.parts
+        for example in re.findall(r"sphx_glr_(\w+)_\d{3}\.png", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    for page, example in named:
+        assert (ROOT / "docs" / "examples" / f"{example}.py").is_file(), page
 
 
 # ------------------------------------------------------------------------------------------------------- the reference

@@ -25,11 +25,13 @@ for label, score in zip(scores.labels, scores):
 # %%
 # The similarity matrices say why. A block of bright cells is one thing said many times.
 
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.5), layout="constrained")
 for ax, label, score in zip(axes, scores.labels, scores):
     own = [text for text, name in zip(captions.samples, captions.labels) if name == label]
     vm.plots.kernel_matrix(own, "ngram", order="given", limits=(0, 1), ax=ax)
     ax.set_title(f"{label}: {score:.1f}")
+    if ax is not axes[-1]:
+        ax.images[0].colorbar.remove()  # one scale for all three
 
 # %%
 # All 36 captions under other kernels. Single words, whatever their order, make more alike, and so do

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command_runs import Warm
 
 import vendimeter as vm
 
-VENDI = [str(Path(sys.executable).with_name("vendi"))]
+WARM = Warm()
 
 
-def vendi(*arguments, **options):
-    return subprocess.run(
-        [*VENDI, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+@pytest.fixture(autouse=True, scope="module")
+def closed():
+    yield
+    WARM.close()
+
+
+def vendi(*arguments, input=""):
+    """How a run ended, in the names of `subprocess`; all paths are given in full."""
+    done = WARM(*arguments, cwd=Path.cwd(), input=input)
+    return SimpleNamespace(returncode=done.code, stdout=done.out, stderr=done.err)
 
 
 def result(done):
@@ -167,20 +173,6 @@ def test_help_and_version_answer():
     assert vendi("score").returncode == 2
 
 
-def test_the_demo_tells_a_story():
-    done = vendi("demo")
-    assert done.returncode == 0, done.stderr
-    assert "handwrit" in done.stdout.lower()
-    assert "stuck model" in done.stdout
-    lines = [line.split() for line in done.stdout.splitlines()]
-    scores = {
-        " ".join(line[:2]): float(line[3])
-        for line in lines
-        if len(line) >= 4 and line[2] == "12" and line[0] in ("stuck", "twelve")
-    }
-    assert scores["stuck model"] < 3 < 11 < scores["twelve photographs"]
-
-
 def test_labels_of_a_table_are_kept_as_they_are_written(tmp_path):
     (tmp_path / "a.csv").write_text(
         "id,t\n007,x\n7,x\n9007199254740992,x\n9007199254740993,x\n", encoding="utf-8"
@@ -203,12 +195,6 @@ def test_help_shows_its_examples_line_by_line():
     for arguments in (["--help"], ["score", "--help"]):
         lines = [line.strip() for line in vendi(*arguments).stdout.splitlines()]
         assert "vendi score captions.txt" in lines
-
-
-def test_the_files_of_the_demo_can_be_kept_and_scored(tmp_path):
-    assert vendi("demo", "--keep", tmp_path / "kept").returncode == 0
-    done = vendi("score", tmp_path / "kept" / "captions.csv", "--column", "caption", "--by", "set")
-    assert "stuck model" in done.stdout
 
 
 def shown(done):

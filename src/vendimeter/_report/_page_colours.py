@@ -15,6 +15,7 @@ _VARIABLES = {
     GREY.lower(): "var(--muted)",
     LIGHT.lower(): "var(--rule)",
 }
+_WORDS = ("domain", "title")  # keys of a specification whose values are words
 
 
 def themed(value: Any) -> Any:
@@ -27,8 +28,8 @@ def themed(value: Any) -> Any:
     """
     if isinstance(value, str):
         return _VARIABLES.get(value.lower(), value)
-    if isinstance(value, Mapping):
-        return {key: themed(found) for key, found in value.items()}
+    if isinstance(value, Mapping):  # a label of the user's may well be "#0072B2", and has no colour
+        return {key: found if key in _WORDS else themed(found) for key, found in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [themed(found) for found in value]
     return value

@@ -36,7 +36,7 @@ CURVES = 8  # collections that have a curve
 TESTED = 20  # comparisons that are tested: with more, no adjusted p-value of 999 deals could be small
 DEALS = 999
 SUBSETS = 5  # of each group, for orders other than the first
-MODES, ENDS = 8, 5
+MODES = 8
 REMOVED = 3000  # items of which each is left out, where eigenvectors of their matrix are needed for it
 WORK = 4e10  # operations for the same with features
 CHEAP_SIDE, CHEAP_WORK = 1500, 4e9  # up to which that is done for every order
@@ -224,7 +224,6 @@ class Analyses:
             np.arange(subject.n),
             subject.held,
             k=MODES,
-            exemplars=ENDS,
             by=subject.labels,
             weights=subject.weights,
             rng=subject.rng,

@@ -40,6 +40,7 @@ from vendimeter._report.words import counted, note
 from vendimeter.analysis._near_copy_search import SearchOptions
 from vendimeter.errors import InputError, ToleranceWarning, VendimeterError
 from vendimeter.io.collection import Collection
+from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.results import order_name
 from vendimeter.spectrum import parse_orders
 
@@ -331,8 +332,8 @@ def _title(samples: Any, subject: Subject) -> str:
 
 
 def _subtitle(samples: Any, subject: Subject) -> str:
-    what = "item"
-    if isinstance(samples, Collection) and samples.kind:
+    what, matrix = "item", isinstance(subject.kernel, Precomputed | FromDistances)
+    if isinstance(samples, Collection) and samples.kind and not matrix:
         what = samples.kind.removesuffix("s") if samples.kind.endswith("s") else "item"
     elif subject.nested:
         what = "text"
@@ -343,4 +344,5 @@ def _subtitle(samples: Any, subject: Subject) -> str:
         words.append(f"in {len(subject.parts)} collections")
     elif subject.groups is not None:
         words.append(f"in {counted(len(subject.groups.labels), 'group')}")
-    return f"{' '.join(words)}, compared by {subject.kernel!r}"
+    how = {Precomputed: "a matrix of similarities", FromDistances: "a matrix of distances"}
+    return f"{' '.join(words)}, compared by {how.get(type(subject.kernel), repr(subject.kernel))}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from vendimeter._messages import printable
 from vendimeter._report.document import Chart, Table
+from vendimeter.plots._style import GREY, PALETTE
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
 
@@ -20,6 +21,7 @@ __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "exte
 MARKS = ("line", "band", "point", "hollow", "interval", "bar", "histogram", "span", "rule", "cell")
 PERCENT = "%"
 LONGEST = 32  # characters of a name on an axis
+_LOOKED_AT = 1000  # characters of a label that may tell it from others
 # Of d3: significant digits without an exponent, and whole numbers.
 _FORMAT = {PERCENT: ".3~p", "": ",.5~r"}
 _WHOLE = ",d"
@@ -36,6 +38,8 @@ class Axis:
     ends: tuple[float, float] | None = None
     form: str = ""  # PERCENT for shares
     ticks: tuple[float, ...] | None = None
+    whole: bool = False  # whether it counts: between 1 and 2 there is nothing
+    inset: bool = False  # whether marks keep off both ends, where the names of the other axis are
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def chart(
     layers: Sequence[Layer],
     *,
     series: Sequence[str] | None = None,
+    rest: str | None = None,
     table: Table | None = None,
     height: int = 260,
 ) -> Chart:
@@ -73,6 +78,8 @@ def chart(
         What is drawn, the first one at the bottom.
     series : list of str, optional
         The names of the series in the order of their colours; that of their first appearance by default.
+    rest : str, optional
+        The series that stands for all others, and is grey.
     table : Table, optional
         The numbers.
     height : int
@@ -84,8 +91,8 @@ def chart(
     names = series_of(layers) if series is None else list(series)
     x, y = _with_ticks(x, y, layers)
     data = [_row(i, j, layer, row) for i, layer in enumerate(layers) for j, row in enumerate(layer.rows)]
-    spec = {"layer": [_layer(i, layer, x, y, names) for i, layer in enumerate(layers)]}
-    return Chart(title, description, spec, data, table, svg(x, y, layers, names, height), height)
+    spec = {"layer": [_layer(i, layer, x, y, names, rest) for i, layer in enumerate(layers)]}
+    return Chart(title, description, spec, data, table, svg(x, y, layers, names, height, rest), height)
 
 
 def _row(i: int, j: int, layer: Layer, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,14 +108,31 @@ def series_of(layers: Iterable[Layer]) -> list[str]:
 def distinct_names(labels: Iterable[Any], most: int = LONGEST) -> list[str]:
     """Labels of the user's as names that differ, since an axis would draw equal ones over each other.
 
+    Long ones are cut where they are alike: at their end, or at a beginning that they share.
+
     Examples
     --------
     >>> distinct_names([1, "1", ""])
     ['1', '1 (2)', "''"]
+    >>> distinct_names(["Write a story about a dog.", "Write a story about a cat."], most=14)
+    ['…about a dog.', '…about a cat.']
     """
+    labels = list(labels)
+    cut = [printable(label, most) or "''" for label in labels]
+    long = [i for i, name in enumerate(cut) if name.endswith("…")]
+    if len({cut[i] for i in long}) < len(long):
+        whole = [printable(labels[i], _LOOKED_AT) for i in long]
+        start = next(
+            (j for j, same in enumerate(zip(*whole, strict=False)) if len(set(same)) > 1),
+            min(map(len, whole)),
+        )
+        words = whole[0].rfind(" ", 0, max(0, start - most // 3)) + 1  # from a word that they share on
+        for i, name in zip(long, whole, strict=True):
+            rest = name[words:]
+            cut[i] = "…" + (rest if len(rest) < most else rest[: most - 2] + "…")
     found: dict[str, None] = {}
-    for label in labels:
-        name = first = printable(label, most) or "''"
+    for first in cut:
+        name = first
         count = 1
         while name in found:
             count += 1
@@ -168,12 +192,16 @@ def _is_short(axis: Axis) -> bool:
 # ---------------------------------------------------------------------------------------------------------- Vega-Lite
 
 
-def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str]) -> dict[str, Any]:
+def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str], rest: str | None) -> dict[str, Any]:
     mark, encoding = _marked(layer, x, y)
     if any("series" in row for row in layer.rows):
         # With one name only there is nothing to tell apart.
         legend = {} if len(names) > 1 else {"legend": None}
-        encoding["color"] = {"field": "series", "type": "nominal", "scale": {"domain": names}, **legend}
+        scale: dict[str, Any] = {"domain": names}
+        if rest in names:
+            colours = [GREY if name == rest else PALETTE[j % len(PALETTE)] for j, name in enumerate(names)]
+            scale["range"] = colours  # the page has variables for them
+        encoding["color"] = {"field": "series", "type": "nominal", "scale": scale, **legend}
     if layer.tips:
         encoding["tooltip"] = [
             {"field": name, "title": words, **_told(layer, name, x, y)} for name, words in layer.tips.items()
@@ -190,12 +218,12 @@ def _marked(layer: Layer, x: Axis, y: Axis) -> tuple[dict[str, Any], dict[str, A
     across = y.names is not None
     both = {"x": _channel("x", x), "y": _channel("y", y)}
     if layer.mark == "line":
-        return {"type": "line", "point": layer.points, "clip": True}, {
+        return {"type": "line", "point": layer.points}, {
             **both,
             "order": {"field": "order", "type": "quantitative"},
         }
     if layer.mark == "band":
-        return {"type": "area", "clip": True}, {
+        return {"type": "area"}, {
             "x": _channel("x", x),
             "y": _channel("low", y),
             "y2": {"field": "high"},
@@ -234,12 +262,16 @@ def _channel(name: str, axis: Axis) -> dict[str, Any]:
             | ({"labelAngle": 0} if name == "x" and _is_short(axis) else {}),
         }
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
+    if name == "x" and axis.inset:
+        scale["padding"] = 8
     if axis.ends is not None:
         scale |= {"domain": list(axis.ends), "nice": False}
     elif axis.log:
         scale["nice"] = False
     shown: dict[str, Any] = {"title": axis.title or None}
-    if axis.form or axis.log:  # above 10,000 a log axis would write powers
+    if axis.whole:
+        shown |= {"format": _WHOLE, "tickMinStep": 1}
+    elif axis.form or axis.log:  # above 10,000 a log axis would write powers
         shown["format"] = _FORMAT[axis.form]
     if axis.ticks is not None:
         shown["values"] = list(axis.ticks)

@@ -16,13 +16,14 @@ from vendimeter._report.charts import distinct_names
 from vendimeter._report.document import Block, Column, Section, Table
 from vendimeter._report.words import finite, note, of_order
 from vendimeter.io.collection import Collection
-from vendimeter.kernels import BLEU, Embed, NGram, ProbabilityProduct
+from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
 from vendimeter.metrics._given import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table
 
 __all__ = ["section"]
 
 MOST = 30_000  # items of a collection that metrics look at
+ROUNDING = 1e-12
 GROUPS = 12  # groups that have a row of their own
 ROUGH = 0.05  # tolerance of the score that a table computes besides; the report has a better one
 MEANINGS = {
@@ -48,6 +49,12 @@ MEANINGS = {
     "mode_diversity": "how evenly classes are used",
     "intdiv": "1 less the mean similarity of two items; it looks at pairs alone, and may stay high for a few modes",
 }
+BY_PIXELS = (
+    "Distances from the reference are measured between pixels, since no encoder was named; they cannot be held against "
+    'published figures, which are of Inception\'s features (features="inception-fid", on the command line '
+    "--features inception-fid)."
+)
+VALID = "Validity is not shown: records that are no molecules were left out before anything was computed."
 ARROWS = {"up": " ↑", "down": " ↓"}
 
 
@@ -63,6 +70,9 @@ class _Rows:
 def section(analyses: Analyses, reference: Any, features: Any) -> Section:
     """One table of all that applies."""
     subject = analyses.subject
+    by_pixels = False
+    if features is None and reference is not None and isinstance(subject.kernel, Pixels):
+        features, by_pixels = subject.kernel.vectors, True
     kernel, raw = _kernel(analyses, features)
     rows = _rows(analyses, reference, raw)
     weighted = subject.weights is not None
@@ -77,20 +87,39 @@ def section(analyses: Analyses, reference: Any, features: Any) -> Section:
         rng=subject.rng,
         progress=False,
     )
-    kept = [j for j, column in enumerate(found.columns) if not column.name.startswith("vendi_score")]
+    left_out = [getattr(getattr(part.samples, "skipped", None), "count", 0) for part in subject.parts]
+    kept = [
+        j
+        for j, column in enumerate(found.columns)
+        if not column.name.startswith("vendi_score")
+        and not (column.name == "validity" and any(left_out))
+        and any(_cell(row[j].value) is not None for row in found.cells)
+    ]
     columns = [Column("collection" if subject.several else "items")]
     for j in kept:
         one = found.columns[j]
         columns.append(Column(one.title + ARROWS.get(one.better, ""), "number", meaning=_meaning(one.name)))
-    columns.append(
-        Column("Vendi Score ↑", "number", digits=5, meaning=f"the score{of_order(analyses.main)}, as above")
-    )
+    columns.append(Column("Vendi Score ↑", "number", meaning=f"the score{of_order(analyses.main)}, as above"))
     cells = [
         [str(name), *(_cell(row[j].value) for j in kept), score]
         for name, row, score in zip(found.names, found.cells, rows.scores, strict=True)
     ]
     blocks: list[Block] = [Table(columns, cells)]
-    blocks += [note(text) for text in found.notes if "± is" not in text]
+    sizes = {
+        row[j].value for row in found.cells for j in range(len(found.columns)) if found.columns[j].name == "n"
+    }
+    same = (
+        not subject.several and len(found.cells) > 2 and len(sizes) == 2
+    )  # all items, and groups of one size
+    blocks += [
+        note(text)
+        for text in found.notes
+        if "± is" not in text and not (same and text.startswith("The collections have "))
+    ]
+    if any(left_out) and any(column.name == "validity" for column in found.columns):
+        blocks.append(note(VALID))
+    if by_pixels:
+        blocks.append(note(BY_PIXELS))
     if any(part.n > MOST for part in subject.parts) and raw:
         blocks.append(note(f"Of larger collections, {MOST:,} random items were looked at for these metrics."))
     lead = (
@@ -107,7 +136,10 @@ def _meaning(name: str) -> str:
 
 
 def _cell(value: Any) -> float | int | None:
-    return value if isinstance(value, int) else finite(value)
+    if isinstance(value, int):
+        return value
+    value = finite(value)
+    return 0.0 if value is not None and abs(value) < ROUNDING else value
 
 
 def _kernel(analyses: Analyses, features: Any) -> tuple[Any, bool]:

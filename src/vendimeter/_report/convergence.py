@@ -8,7 +8,7 @@ import numpy as np
 
 from vendimeter._report.analyses import RAREFIED, Analyses
 from vendimeter._report.charts import Axis, Layer, chart, distinct_names
-from vendimeter._report.document import Block, Column, Section, Table
+from vendimeter._report.document import Block, Column, Paragraph, Section, Table
 from vendimeter._report.words import counted, note
 from vendimeter.analysis.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
@@ -23,32 +23,51 @@ def section(analyses: Analyses) -> Section | None:
     names = distinct_names(subject.what(part) for part, _ in curves)
     several = subject.several
     words = [
-        f"{name + ': ' if several else 'The score '}{one.verdict}."
+        _verdict(one, f"that of {name}" if several else "it")
         for name, (_, one) in zip(names, curves, strict=True)
     ]
     blocks: list[Block] = []
-    if curves:
+    drawn = any(len(one.sizes) > 1 for _, one in curves)
+    if drawn:
         blocks.append(_chart([one for _, one in curves], names, several))
     for part, one in analyses.curves:
         if isinstance(one, VendimeterError):
             blocks.append(note(f"{subject.what(part)}: {one}"))
             continue
-        text = list(one.notes)
+        text = []
+        if one.used < one.n:
+            text.append(
+                f"The curve and the population come of a random sample of {one.used:,} of the {one.n:,} items, so as "
+                "not to take long."
+            )
         if analyses.is_thinned(part):
             text.append(
                 f"The curve is that of a random sample of {RAREFIED:,} of the {counted(len(part.items), 'item')}, as "
                 "if there were no others, because of the number of features."
             )
         blocks += [note(f"{subject.what(part)}: {line}" if several else line) for line in text]
-    if curves and curves[0][1].population.n:
+    if drawn and any(one.population.n for _, one in curves):
+        given = any(one.population.interval is not None for _, one in curves)
         blocks.append(
-            note(
+            Paragraph(
                 "The band is the spread of random subsets of these items. It closes at all of them, and says nothing "
-                "of the error of sampling: that is in the interval of the population."
+                f"of the error of sampling{': that is in the interval of the population' if given else ''}."
             )
         )
     lead = f"A score of few samples is too low, since they do not show all there is. {' '.join(words)}"
     return Section("convergence", "Convergence", lead.strip(), blocks)
+
+
+def _verdict(one: Rarefaction, what: str) -> str:
+    """What the curve says, in a sentence."""
+    text, start = one.verdict, what[:1].upper() + what[1:]
+    if text.startswith("converged: it would grow"):
+        return f"{start} has converged: it would grow{text.removeprefix('converged: it would grow')}."
+    if text.startswith("still grows"):
+        return f"{start} still grows: it would grow{text.removeprefix('still grows')}."
+    if text.startswith("too few"):
+        return f"There are {text.replace('the score', what)}."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
@@ -98,7 +117,7 @@ def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
     return chart(
         "The score against the number of items",
         f"The mean score of random subsets, with the band in which 90% of them lie.{beyond}",
-        Axis("items", log=bool(sizes.max() > 3 * sizes.min())),
+        Axis("items", log=bool(sizes.max() > 3 * sizes.min()), whole=True),
         Axis("score", zero=True),
         layers,
         table=table,

@@ -76,13 +76,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """Rows, to be sorted by every column and filtered by a text; cells are values as the columns say."""
+    """Rows, to be sorted by every column and filtered by a text; cells are values as the columns say.
+
+    A list of facts, `sortable=False`, stays in its order.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     filterable: bool = False
     more: int = 0  # rows that were left out, and are said to be
+    sortable: bool = True
 
 
 @dataclass(frozen=True)

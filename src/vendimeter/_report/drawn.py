@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from vendimeter._messages import printable
 from vendimeter._report.charts import PERCENT, Axis, Layer, extent, values_of
 from vendimeter._report.rasters import hex_colour
-from vendimeter.plots._style import PALETTE
+from vendimeter.plots._style import GREY, PALETTE
 
 __all__ = ["svg", "ticks"]
 
@@ -21,11 +21,14 @@ MUTED = 'fill="currentColor" fill-opacity="0.7"'
 GRID = 'stroke="currentColor" stroke-opacity="0.15"'
 # Colours of the page where it has any; those of the pictures elsewhere.
 COLOURS = tuple(f"var(--series-{i + 1}, {colour})" for i, colour in enumerate(PALETTE))
+OTHERS = f"var(--muted, {GREY})"
 
 
-def svg(x: Axis, y: Axis, layers: Sequence[Layer], series: Sequence[str], height: int) -> str:
+def svg(
+    x: Axis, y: Axis, layers: Sequence[Layer], series: Sequence[str], height: int, rest: str | None = None
+) -> str:
     """A chart as an SVG document; see `vendimeter._report.charts.chart`."""
-    return "".join(_Drawing(x, y, layers, series, height).parts())
+    return "".join(_Drawing(x, y, layers, series, height, rest).parts())
 
 
 def ticks(low: float, high: float, *, log: bool = False, most: int = 6) -> list[float]:
@@ -77,6 +80,8 @@ class _Scale:
             return [(self(name), name) for name in self.axis.names[::every]]
         found = self.axis.ticks
         found = ticks(self.low, self.high, log=self.axis.log, most=most) if found is None else found
+        if self.axis.whole:
+            found = [value for value in found if value == round(value)] or [round(self.low), round(self.high)]
         return [(self(value), _written(value, self.axis.form)) for value in found]
 
 
@@ -90,9 +95,19 @@ def _written(value: float, form: str) -> str:
 class _Drawing:
     """One chart, part by part."""
 
-    def __init__(self, x: Axis, y: Axis, layers: Sequence[Layer], series: Sequence[str], height: int):
+    def __init__(
+        self,
+        x: Axis,
+        y: Axis,
+        layers: Sequence[Layer],
+        series: Sequence[str],
+        height: int,
+        rest: str | None = None,
+    ):
         self.x_axis, self.y_axis, self.layers = x, y, layers
-        self.series = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(series)}
+        self.series = {
+            name: OTHERS if name == rest else COLOURS[i % len(COLOURS)] for i, name in enumerate(series)
+        }
         self.keys = list(self._legend())
         across = y.names is not None
         self.top = TOP + (16 if y.title else 0) + 20 * len(self.keys)

@@ -6,30 +6,49 @@ import numpy as np
 
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.charts import Axis, Layer, chart
-from vendimeter._report.document import Block, ByOrder, Chart, Column, Gallery, Group, Section, Table
-from vendimeter._report.words import counted, figure, note, of_order
+from vendimeter._report.document import (
+    Block,
+    ByOrder,
+    Chart,
+    Column,
+    Gallery,
+    Group,
+    Paragraph,
+    Section,
+    Table,
+)
+from vendimeter._report.words import figure, note, of_order
 from vendimeter.analysis.decomposition import Contributions
 from vendimeter.results import order_name
 
 __all__ = ["section"]
 
-ITEMS, OTHERS = 10, 5  # of the first order, and of others
+ROWS, OTHERS = 2, 1  # of the first order, and of others
 BINS = 40
+NOISE = 1e-10  # of the score: changes below are rounding
+LOOKED_AT = 6  # rows of items at an end, of which one is shown: copies of one thing are shown once
 
 
 def section(analyses: Analyses) -> Section:
     """Items at both ends, for every order where that is cheap."""
     removed, subject = analyses.removed, analyses.subject
+    title = "Most redundant and rarest items"
+    if len(removed.items) < 2:
+        return Section("items", title, "Without its only item nothing would be left to score.")
     main = removed.found[analyses.main]
+    if not any(_differ(found) for found in removed.found.values()):
+        return Section(
+            "items", title, "No item is more redundant or rarer than another: all are missed alike."
+        )
     blocks: list[Block] = [
         ByOrder(
             {
-                order_name(q): _ends(analyses, found, ITEMS if q == analyses.main else OTHERS)
+                order_name(q): _ends(analyses, found, ROWS if q == analyses.main else OTHERS)
                 for q, found in removed.found.items()
             }
         )
         if len(removed.found) > 1
-        else _ends(analyses, main, ITEMS)
+        else _ends(analyses, main, ROWS)
     ]
     if np.ptp(main.rarity[np.isfinite(main.rarity)]) > 1e-9:
         blocks.insert(0, _rarity(main))
@@ -43,14 +62,22 @@ def section(analyses: Analyses) -> Section:
     missing = [q for q in analyses.orders if q not in removed.found]
     if missing and len(analyses.orders) > 1:
         blocks.append(
-            note(f"They are given for order {order_name(analyses.main)} alone, so as not to take long.")
+            Paragraph(f"They are given for order {order_name(analyses.main)} alone, so as not to take long.")
         )
     text = _plain(main)
     lead = (
         f"Every item was left out in turn. {text} Items that are missed least are like many others; those that are "
         "missed most have nothing like them, which may mean a rare find or a mistake in the data."
     )
-    return Section("items", "Most redundant and rarest items", lead, blocks)
+    return Section("items", title, lead, blocks)
+
+
+def _differ(found: Contributions) -> bool:
+    """Whether some items are missed more than others, beyond rounding."""
+    change = found.leave_one_out
+    assert change is not None
+    there = change[(found.weights > 0) & np.isfinite(change)]
+    return len(there) > 1 and float(np.ptp(there)) > NOISE * float(found.score)
 
 
 def _plain(found: Contributions) -> str:
@@ -59,33 +86,35 @@ def _plain(found: Contributions) -> str:
         return ""
     there = change[(found.weights > 0) & np.isfinite(change)]
     low, high = float(there.min()), float(there.max())
-    rising = int(np.count_nonzero(there > 1e-12 * float(found.score)))
-    return (
-        f"Without one of them the score changes by {figure(low, 3)} to {figure(high, 3)}; it rises without any one of "
-        f"{rising:,} of {counted(len(there), 'item')}."
+    rising = int(np.count_nonzero(there > NOISE * float(found.score)))
+    text = (
+        f"The score changes by {_signed(low)} without the one that is missed most, and by {_signed(high)} without the "
+        "one that is missed least."
     )
+    if not rising:
+        return f"{text} Without any of them it falls."
+    if rising == 1:
+        return f"{text} One item is redundant: without it the score rises."
+    return f"{text} {rising:,} items are redundant: without any one of them the score rises."
 
 
-def _ends(analyses: Analyses, found: Contributions, count: int) -> Group:
+def _ends(analyses: Analyses, found: Contributions, rows: int) -> Group:
     items, shown = analyses.removed.items, analyses.subject.shown
-    change = found.leave_one_out
+    change, count = found.leave_one_out, rows * shown.row
     assert change is not None
-    half = max(1, int(np.count_nonzero(found.weights)) // 2)
+    most = min(LOOKED_AT * count, max(1, int(np.count_nonzero(found.weights)) // 2))
 
     def gallery(places: np.ndarray, title: str, lead: str) -> Gallery:
-        made = [shown(int(items[i]), _signed(float(change[i]))) for i in places.tolist()]
-        return Gallery(made, title, lead)
+        changes = dict(zip(items[places].tolist(), change[places].tolist(), strict=True))
+        return Gallery(shown.distinct(changes, lambda item: _signed(changes[item]), count), title, lead)
 
-    rarest = gallery(
-        found.rarest(min(count, half)),
-        "Rarest",
-        "The score falls most without it; by how much is beside each.",
-    )
-    blocks: list[Block] = [rarest]
-    if len(change) > 1:
-        words = "The score rises most, or falls least, without it; by how much is beside each."
-        blocks.insert(0, gallery(found.redundant(min(count, half)), "Most redundant", words))
-    return Group(f"What the score would lose or gain{of_order(found.q)}", blocks)
+    rises = "Without them the score rises most, or falls least; by how much is beside each."
+    falls = "Without them the score falls most; by how much is beside each."
+    blocks: list[Block] = [
+        gallery(found.redundant(most), "Most redundant", rises),
+        gallery(found.rarest(most), "Rarest", falls),
+    ]
+    return Group(f"What the score{of_order(found.q)} would gain or lose", blocks)
 
 
 def _signed(change: float) -> str:
@@ -112,7 +141,7 @@ def _rarity(found: Contributions) -> Chart:
         f"How many items have which rarity; their mean (dashed), {figure(mean)}, is the logarithm of the score"
         f"{of_order(found.q)}.",
         Axis("rarity"),
-        Axis("items", zero=True),
+        Axis("items", zero=True, whole=True),
         [
             Layer("histogram", rows, {"from": "from", "to": "to", "y": "items"}),
             Layer("rule", [{"x": mean}], {"x": "mean"}),

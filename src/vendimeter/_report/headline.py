@@ -10,6 +10,7 @@ import numpy as np
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
 from vendimeter._report.words import (
+    apart,
     claim,
     counted,
     figure,
@@ -36,7 +37,7 @@ def headline(analyses: Analyses) -> str:
         mean = _mean(analyses)
         return (
             f"A list is as diverse as {figure(mean.mean)} completely different texts{_at(analyses)}: the mean over "
-            f"{counted(mean.units, 'list')}, with a standard error of {figure(mean.standard_error, 2)}."
+            f"{counted(mean.units, 'list')}{_error(mean)}."
         )
     if not subject.several:
         return sentence(analyses.score, weighted=subject.parts[0].weights is not None)
@@ -45,11 +46,27 @@ def headline(analyses: Analyses) -> str:
         return f"{len(subject.parts)} collections side by side."
     high, low = int(np.nanargmax(fair.fair)), int(np.nanargmin(fair.fair))
     many = "as they are" if fair.size is None else f"at {counted(fair.size, 'item')} of each"
-    return (
-        f"{named(fair.labels[high])} is the most diverse of {len(subject.parts)} collections: {many} it is as diverse "
-        f"as {figure(fair.fair[high])} completely different items{_at(analyses)}, and {named(fair.labels[low])}, the "
-        f"least, as {figure(fair.fair[low])}."
+    most, least = apart(fair.fair[high], fair.fair[low])
+    two = len(subject.parts) == 2
+    rank = (
+        "the more diverse of the two collections"
+        if two
+        else f"the most diverse of {len(subject.parts)} collections"
     )
+    if most == least:
+        return (
+            f"{len(subject.parts)} collections are equally diverse: {many} each is as diverse as {most} completely "
+            f"different items{_at(analyses)}."
+        )
+    return (
+        f"{named(fair.labels[high])} is {rank}: {many} it is as diverse as {most} completely different items"
+        f"{_at(analyses)}, and {named(fair.labels[low])}{'' if two else ', the least,'} as {least}."
+    )
+
+
+def _error(mean: Mean) -> str:
+    known = np.isfinite(mean.standard_error)
+    return f", with a standard error of {figure(mean.standard_error, 2)}" if known else ""
 
 
 def _at(analyses: Analyses) -> str:
@@ -77,9 +94,21 @@ def facts(analyses: Analyses) -> Facts:
         score = analyses.score
         value, bounds = claim(score)
         name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_sign(score.q)}"
-        found.append(Fact(name if not subject.nested else f"{name}, all texts together", value, bounds))
+        if subject.nested:  # the headline's figure comes first
+            mean = _mean(analyses)
+            found.append(
+                Fact(
+                    f"{name} of a list",
+                    figure(mean.mean),
+                    f"the mean over {counted(mean.units, 'list')}{_error(mean)}",
+                )
+            )
+            found.append(Fact("All texts together", value, bounds))
+        else:
+            found.append(Fact(name, value, bounds))
         of = shares(float(score) / score.n)
-        found.append(Fact("Items", f"{score.n:,}", f"the score is {of} of their number"))
+        whose = "that of all together" if subject.nested else "the score"
+        found.append(Fact("Items", f"{score.n:,}", f"{whose} is {of} of their number"))
         if not subject.nested:
             found += _population(analyses)
     groups = subject.groups
@@ -95,12 +124,12 @@ def _population(analyses: Analyses) -> list[Fact]:
         return []
     estimate = curve.population
     if estimate.interval is None:
-        return [Fact("Population", "–", "no interval can be given; see the convergence")]
-    low, high = map(figure, estimate.interval)
+        return [Fact("Population", "–", "no interval can be given; the reason is below")]
+    value, low, high = apart(estimate, *estimate.interval)
     return [
         Fact(
             "Population",
-            f"about {figure(estimate)}",
+            f"about {value}",
             f"between {low} and {high} with 95% confidence, by sampling",
         )
     ]
@@ -112,9 +141,8 @@ def _copies(analyses: Analyses) -> list[Fact]:
     except VendimeterError:
         return []
     copies, n = sum(one.found.copies for one in found), sum(one.found.n for one in found)
-    return [
-        Fact("Near copies", f"{copies:,}", f"{shares(copies / n)} of the items, at {analyses.threshold:g}")
-    ]
+    what = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
+    return [Fact("Near copies", f"{copies:,}", f"{shares(copies / n)} of the items, at {what}")]
 
 
 # ---------------------------------------------------------------------------------------------------------- a section
@@ -128,13 +156,10 @@ def section(analyses: Analyses) -> Section:
         blocks.append(ByOrder({order_name(q): _table(analyses, q) for q in analyses.orders}))
     else:
         weighted = subject.parts[0].weights is not None
-        noun = "text" if subject.nested else "item"
         blocks.append(
             ByOrder(
                 {
-                    order_name(q): Paragraph(
-                        sentence(analyses.scores[0][q], weighted=weighted, noun=noun) + _meaning(q)
-                    )
+                    order_name(q): Paragraph(_said(analyses, q, weighted) + _meaning(q))
                     for q in analyses.orders
                 }
             )
@@ -146,6 +171,14 @@ def section(analyses: Analyses) -> Section:
         "population that they came from is another question, answered apart from it."
     )
     return Section("answer", "How diverse it is", lead, blocks)
+
+
+def _said(analyses: Analyses, q: float, weighted: bool) -> str:
+    score = analyses.scores[0][q]
+    if not analyses.subject.nested:
+        return sentence(score, weighted=weighted)
+    text = sentence(score, noun="text")
+    return f"All texts of all lists together are {text[:1].lower()}{text[1:]}"
 
 
 def _meaning(q: float) -> str:
@@ -175,7 +208,7 @@ def _table(analyses: Analyses, q: float) -> Table:
         Column("collection"),
         Column("items", "number"),
         Column("looked at", "number", meaning="how many of its items the score is of"),
-        Column("score", "bar", meaning=f"the score{of_order(q)} of these items"),
+        Column("score", "bar", digits=5, meaning=f"the score{of_order(q)} of these items"),
         Column("at least", "number", digits=5, meaning="the lower bound of the computation"),
         Column("at most", "number", digits=5, meaning="the upper bound of the computation"),
         Column("bounds hold", meaning="how sure the bounds are"),
@@ -204,7 +237,7 @@ def _populations(analyses: Analyses) -> list[Block]:
         if isinstance(curve, VendimeterError):
             found.append(Paragraph(f"The population behind {of or 'these items'} was not estimated: {curve}"))
         else:
-            found.append(Paragraph(population(curve.population, of=of)))
+            found.append(Paragraph(population(curve.population, of=of, there=part.n)))
     return found
 
 

@@ -12,10 +12,9 @@ from vendimeter.analysis._subsets import held as dense_held
 from vendimeter.kernels import Kernel
 from vendimeter.similarity import Features, Pairwise, Similarity
 
-__all__ = ["Held", "affordable_tol", "is_narrow", "kept"]
+__all__ = ["DENSE", "Held", "affordable_tol", "is_narrow", "kept"]
 
-DENSE = 4096  # items whose matrix is held, so that nothing is computed twice
-FUNCTION = 8192  # the same for a user's function, every call of which costs
+DENSE = 5000  # items whose matrix is held, so that nothing is computed twice
 NARROW = 1024  # features of which the matrix is small, whatever the number of items
 TOLERANCES = (None, 1e-3, 1e-2)
 LIMIT, SPARSE_LIMIT = 1e12, 1.5e11  # operations of a score: half a minute or so
@@ -44,9 +43,8 @@ class Held(Kernel):
 
 
 def kept(similarity: Similarity) -> Similarity:
-    """The similarity so that asking again costs little, and what is wrong with it shows at once."""
-    asked = isinstance(similarity, Pairwise) and not similarity.trusted
-    found = dense_held(similarity, FUNCTION if asked else DENSE)
+    """The similarity so that asking again costs little; a user's function is called, and checked, once."""
+    found = dense_held(similarity, DENSE)
     found.kernel = similarity.kernel
     return found
 
@@ -58,6 +56,8 @@ def is_narrow(similarity: Similarity) -> bool:
 
 def affordable_tol(similarity: Similarity, orders: list[float], rng: int) -> tuple[bool, float | None]:
     """Whether a score of all items takes no longer than a report may, and to what tolerance it is computed then."""
+    if isinstance(similarity, Pairwise) and similarity.n > DENSE:
+        return False, None  # every analysis would compute all similarities anew
     limit = SPARSE_LIMIT if getattr(similarity, "sparse", False) else LIMIT
     places, kernel = np.arange(similarity.n), Held(similarity)
     for tol in TOLERANCES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ SIDE = 96  # pixels of a picture, at most
 LETTERS = 300  # of a text
 CAPTION = 80
 SMILES = 120
-MOLECULE = (240, 180)  # pixels
+MOLECULE = (240, 240)  # pixels
+COLOURS = 24  # of a drawn molecule: a third of the bytes, and no difference to see
 NUMBERS = 2304  # of a vector that are drawn: 48×48
 PICTURES = 900_000  # bytes of all pictures of a report
 SMALL = 1200  # bytes of a PNG above which JPEG is tried
@@ -127,10 +128,7 @@ class Shown:
 
     def __call__(self, position: int, figure: str = "") -> Item:
         """The item at a position."""
-        position = int(position)
-        if position not in self._made:
-            self._made[position] = self._make(position)
-        made = self._made[position]
+        made = self._item(int(position))
         picture = made.picture
         if picture is not None:  # every time that it is shown, it is in the page
             if len(picture) > self.room:
@@ -138,13 +136,51 @@ class Shown:
                 self.left_out += 1
             else:
                 self.room -= len(picture)
-        text = made.text or ("" if picture is not None else made.caption)
-        return Item(text, picture, made.media_type, made.caption, figure)
+        if made.text or picture is not None:
+            return Item(made.text, picture, made.media_type, made.caption, figure)
+        return Item(made.caption, figure=figure)  # where there is nothing else to see
+
+    def distinct(
+        self, positions: Iterable[int], figure: Callable[[int], str], count: int | None = None
+    ) -> list[Item]:
+        """So many items (a row), the first ones that look different, each with its figure."""
+        count = self.row if count is None else count
+        found: dict[Any, list[int]] = {}
+        for position in map(int, positions):
+            look = self._look(position)
+            if look not in found and len(found) == count:
+                break
+            found.setdefault(look, []).append(position)
+        return [
+            self(same[0], figure(same[0]) + (", and copies" if len(same) > 1 else ""))
+            for same in found.values()
+        ]
+
+    def _look(self, position: int) -> Any:
+        """What two items share that look the same."""
+        part, own = self.place(position)
+        source = self.sources[part]
+        if source.kind == NOTHING:
+            return position
+        if source.kind not in ("images", "vectors"):
+            return _words(item_at(source.items, own))
+        made = self._item(position)
+        return made.picture or made.text
+
+    def _item(self, position: int) -> Item:
+        if position not in self._made:
+            self._made[position] = self._make(position)
+        return self._made[position]
 
     @property
     def kinds(self) -> set[str]:
         """What is shown."""
         return {source.kind for source in self.sources}
+
+    @property
+    def row(self) -> int:
+        """How many stand side by side: texts take more room than pictures."""
+        return 5 if self.kinds <= {"images", "molecules", "vectors"} else 3
 
     @property
     def notes(self) -> list[str]:
@@ -217,10 +253,18 @@ def _formula(item: Any) -> bytes | None:
         return None
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
     canvas = drawing.MolDraw2DCairo(*MOLECULE)
-    canvas.drawOptions().bondLineWidth = 1.5
+    canvas.drawOptions().bondLineWidth = 2.5
+    canvas.drawOptions().minFontSize = 14
     drawing.PrepareAndDrawMolecule(canvas, molecule)
     canvas.FinishDrawing()
-    return canvas.GetDrawingText()
+    drawn = canvas.GetDrawingText()
+    try:
+        image = pillow().open(io.BytesIO(drawn), formats=["PNG"]).convert("RGB").quantize(COLOURS)
+    except MissingDependencyError:
+        return drawn
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def _folded(item: Any) -> bytes:

@@ -6,9 +6,9 @@ import numpy as np
 
 from vendimeter._devices import to_host
 from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, Gallery, Item, Section
+from vendimeter._report.document import Block, Gallery, Item, Paragraph, Section
 from vendimeter._report.rasters import coloured, png
-from vendimeter._report.words import counted, figure, named, note
+from vendimeter._report.words import counted, figure, named
 from vendimeter.analysis._orderings import by_label, evenly, first_label
 from vendimeter.plots.matrix import _colours
 
@@ -44,7 +44,8 @@ def section(analyses: Analyses) -> Section | None:
         if len(chosen) < subject.n
         else counted(subject.n, "item")
     )
-    ordered = "group by group" if grouped else "like items beside each other"
+    whose = "collection" if subject.several else "list" if subject.nested else "group"
+    ordered = f"{whose} by {whose}" if grouped else "like items beside each other"
     below, above = matrix.min() < low, matrix.max() > high + 1e-9
     least, most = (
         f"{figure(low, 2)}{' and less' if below else ''}",
@@ -57,13 +58,13 @@ def section(analyses: Analyses) -> Section | None:
     ]
     apart = matrix[np.triu_indices(len(matrix), 1)]
     lead = (
-        f"Every pixel is the similarity of two items; {ordered}, so that squares along the diagonal are sets of items "
-        f"that are alike. The mean similarity of two different items is {figure(float(apart.mean()), 3)}; half of "
-        f"them lie below {figure(float(np.median(apart)), 3)}."
+        f"Every pixel is the similarity of two items, {ordered}, so that squares along the diagonal are sets of items "
+        f"that are alike. The mean similarity of two different items is {figure(float(apart.mean()), 3)}, the "
+        f"median {figure(float(np.median(apart)), 3)}."
     )
     if grouped:
         assert groups is not None
-        blocks.append(note(_blocks(first_label(groups, subject.n)[chosen], list(groups.labels))))
+        blocks.append(Paragraph(_blocks(first_label(groups, subject.n)[chosen], list(groups.labels))))
     return Section("matrix", "The similarity matrix", lead, blocks)
 
 

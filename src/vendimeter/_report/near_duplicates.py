@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from vendimeter._report.analyses import Analyses, Copies
 from vendimeter._report.document import Block, Column, Gallery, Section, Table
-from vendimeter._report.words import counted, named, note
+from vendimeter._report.words import apart, counted, named, note, of_order
+from vendimeter.analysis.near_copies import Duplicates
 from vendimeter.results import Score
 
 __all__ = ["section"]
 
-CLUSTERS, ITEMS = 6, 5  # of which so many are shown
+CLUSTERS = 6  # that are shown
 SIZES = 12  # rows of the table of sizes
 
 
@@ -31,13 +34,49 @@ def section(analyses: Analyses) -> Section:
             f"is kept. {_most(analyses)}"
         )
     else:
-        text = found[0].found.summary()
-        lead = f"{text[:1].upper()}{text[1:]}"
+        lead = _lead(found[0].found)
     if any(one.found.method != "exact" and several for one in found):
         blocks.append(
             note("Not all pairs were compared: the search is approximate, and what it finds is true.")
         )
     return Section("duplicates", "Near copies", lead, blocks)
+
+
+def _lead(found: Duplicates) -> str:
+    """How many there are, and what they do to the score."""
+    if found.n < 2:
+        return "A single item has no copies."
+    what = f"a similarity of {found.threshold:g}{' or more' if found.threshold < 1 else ''}"
+    if not found.copies:
+        return f"None of {counted(found.n, 'item')} is a near copy of another, at {what}.{found._found()}"
+    one = found.copies == 1
+    chain = "" if found.sizes[0] == 2 else ", directly or by a chain of such"
+    exact = "it is an exact copy" if one else f"{found.identical:,} are exact copies"
+    text = (
+        f"{found.copies:,} of {counted(found.n, 'item')} {'is a near copy' if one else 'are near copies'} of one that "
+        f"is kept: joined to it by {what}{chain}{f'; {exact}' if found.identical else ''}. "
+    )
+    if len(found.clusters) == 1:
+        text += f"They form one cluster of {found.sizes[0]:,}."
+    else:
+        text += f"They form {len(found.clusters):,} clusters, the largest of {counted(int(found.sizes[0]), 'item')}."
+    return f"{text}{_cost(found)}{found._found()}"
+
+
+def _cost(found: Duplicates) -> str:
+    """What the score would be without copies, as far as the bounds tell."""
+    now, then = found.score, found.without
+    if now is None or then is None or not (math.isfinite(now) and math.isfinite(then)):
+        return ""
+    order = of_order(now.q)
+    low, high = sorted((now, then))
+    if "none" not in (now.level, then.level) and low.bounds[1] >= high.bounds[0]:
+        return f" Without the copies the score{order} would be the same, as far as its bounds tell."
+    before, after = apart(now, then)
+    text = f" Without the copies the score{order} would be {after} instead of {before}"
+    if before == after:
+        text = f" Without the copies the score{order} would stay at {before}"
+    return f"{text}, both without bounds." if "none" in (now.level, then.level) else f"{text}."
 
 
 def _most(analyses: Analyses) -> str:
@@ -104,15 +143,20 @@ def _clusters(analyses: Analyses, one: Copies, most: int) -> list[Block]:
     """The largest clusters as galleries."""
     subject, found = analyses.subject, one.found
     blocks: list[Block] = []
-    same = {place for cluster in found.exact for place in cluster}
+    # Of identical items the first one is shown, with how many there are.
+    first = {place: min(same) for same in found.exact for place in same}
+    times = {min(same): len(same) for same in found.exact}
     for cluster in found.clusters[:most]:
-        items = [
-            subject.shown(
-                int(one.part.items[place]), "kept" if i == 0 else "identical" if place in same else ""
-            )
-            for i, place in enumerate(cluster[:ITEMS])
-        ]
-        more = f", of which {len(items)} are shown" if len(cluster) > len(items) else ""
+        kept = next(iter(cluster))
+        places = list(dict.fromkeys(first.get(place, place) for place in cluster))
+        places = sorted(places, key=lambda place: place != first.get(kept, kept))
+        items = []
+        for place in places[: subject.shown.row]:
+            said = ["kept"] if place == first.get(kept, kept) else []
+            said += [f"{times[place]:,} times"] if place in times else []
+            items.append(subject.shown(int(one.part.items[place]), ", ".join(said)))
+        left = len(places) - len(items)
+        more = f", of which {len(items)} are shown" if left else ", all identical" if len(places) == 1 else ""
         of = f" of {named(one.part.label)}" if subject.several else ""
         blocks.append(Gallery(items, f"A cluster of {counted(len(cluster), 'item')}{of}{more}"))
     return blocks

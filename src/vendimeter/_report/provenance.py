@@ -71,12 +71,16 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> S
         ["made", made],
         *([name, version] for name, version in versions().items()),
     ]
-    blocks.append(Table([Column("what"), Column("how")], rows))
+    blocks.append(Table([Column("what"), Column("how")], rows, sortable=False))
     diagnostics = analyses.score.diagnostics
     if diagnostics:
         cells = [[str(name).replace("_", " "), _shown(value)] for name, value in diagnostics.items()]
         blocks.append(
-            Group("Diagnostics of the score", [Table([Column("what"), Column("value")], cells)], folded=True)
+            Group(
+                "Diagnostics of the score",
+                [Table([Column("what"), Column("value")], cells, sortable=False)],
+                folded=True,
+            )
         )
     for q in analyses.unanswered:
         blocks.append(

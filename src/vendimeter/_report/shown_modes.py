@@ -9,14 +9,17 @@ import numpy as np
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter._report.document import Block, Chart, Column, Gallery, Group, Section, Table
-from vendimeter._report.words import counted, figure, named, note, shares
+from vendimeter._report.words import counted, named, note, shares
 from vendimeter.analysis.eigenmodes import Modes
 
 __all__ = ["section"]
 
+LOOKED_AT = 6  # rows of items at an end, of which one is shown: copies of one thing are shown once
+ROUNDING = 1e-6  # of a loading
 OPEN = 4  # modes whose samples are seen at once; the others are folded
 LABELS = 7  # that have a colour of their own
-NAMED = 6  # labels of a mode in its own table
+TELLING = 0.3  # share of some mode that these labels have, or there is nothing to see
+NAMED = 0.03  # share of a mode from which on a label is in its title
 
 
 def section(analyses: Analyses) -> Section:
@@ -27,24 +30,27 @@ def section(analyses: Analyses) -> Section:
     lead = f"There is one mode, which holds {whole} of the whole: all items are alike."
     if len(found) > 1:
         largest = ", ".join(shares(float(one)) for one in found.shares[:3])
+        first = (
+            "" if found.loadings[:, 0].min() < -ROUNDING else " The first one is what items have in common."
+        )
         lead = (
             f"The {counted(len(found), 'leading mode')} hold {whole} of the whole: {largest}"
             f"{' and less' if len(found) > 3 else ''}. Each is a direction in which items vary; the samples at its two "
-            "ends show what it is about. The first one is mostly what all items have in common."
+            f"ends show what it is about.{first}"
         )
     blocks: list[Block] = []
     if len(found) > 1:
         blocks.append(_shares(found))
     composition = found.composition
     if composition is not None and len(found.labels or ()) > 1:
-        blocks.append(_composition(found))
+        blocks += _composition(found)
     for mode in range(len(found)):
         blocks.append(_mode(found, mode, shown))
     if found.degenerate.any():
         listed = ", ".join(str(a + 1) for a in np.flatnonzero(found.degenerate)[:8])
         blocks.append(
             note(
-                f"Eigenvalues of the modes {listed} are as good as equal to a neighbour's: their directions are "
+                f"The eigenvalues of the modes {listed} are as good as equal to a neighbour's: their directions are "
                 "arbitrary within the space that they span."
             )
         )
@@ -75,19 +81,23 @@ def _shares(found: Modes) -> Chart:
     )
 
 
-def _composition(found: Modes) -> Chart:
-    """Which labels the modes are made of; the most common ones by name."""
+def _composition(found: Modes) -> list[Block]:
+    """Which labels the modes are made of; the most common ones by name, if these make up much of them."""
     assert found.composition is not None
     assert found.labels is not None
     top = np.argsort(-(found.shares @ found.composition), kind="stable")[:LABELS]
+    if found.composition[:, top].sum(axis=1).max() < TELLING:
+        return []
     names = distinct_names(found.labels[g] for g in top.tolist())
+    several = len(found.labels) > LABELS
+    rest = next(name for name in ("all others", "all the others", "others of all") if name not in names)
     rows: list[dict[str, Any]] = []
     cells: list[list[Any]] = []
     for mode, made in enumerate(found.composition):
         start = 0.0
         parts = [(name, float(made[g])) for name, g in zip(names, top.tolist(), strict=True)]
-        rest = max(0.0, 1.0 - sum(part for _, part in parts))
-        for name, part in [*parts, *([("all others", rest)] if len(found.labels) > LABELS else [])]:
+        left = max(0.0, 1.0 - sum(part for _, part in parts))
+        for name, part in [*parts, *([(rest, left)] if several else [])]:
             rows.append(
                 {
                     "y": str(mode + 1),
@@ -100,36 +110,43 @@ def _composition(found: Modes) -> Chart:
             start += part
         cells.append([mode + 1, *(part for _, part in parts)])
     table = Table([Column("mode", "number"), *(Column(name, "number", digits=3) for name in names)], cells)
-    return chart(
+    drawn = chart(
         "What the modes are made of",
         "The share of each label in each mode.",
         Axis("share of the mode", ends=(0.0, 1.0), form=PERCENT),
         Axis("mode", names=[str(a + 1) for a in range(len(found))]),
         [Layer("span", rows, {"y": "mode", "series": "label", "share": "share"})],
+        rest=rest if several else None,
         table=table,
         height=90 + 26 * len(found),
     )
+    return [drawn]
 
 
 def _mode(found: Modes, mode: int, shown: Any) -> Group:
-    ends = found.exemplars(mode)
-    blocks: list[Block] = [_gallery(found, mode, ends.high, shown, "Highest")]
-    if len(ends.low):
-        blocks.append(_gallery(found, mode, ends.low, shown, "Lowest"))
+    ends = found.exemplars(mode, LOOKED_AT * shown.row)
+    loadings = found.loadings[:, mode]
+    high = ends.high[loadings[ends.high] > ROUNDING]
+    low = ends.low[loadings[ends.low] < loadings.max() - ROUNDING]  # else all have the same
+    blocks: list[Block] = [_gallery(found, mode, high, shown, "Highest")]
+    if len(low):
+        blocks.append(_gallery(found, mode, low, shown, "Lowest"))
     title = f"Mode {mode + 1}: {shares(float(found.shares[mode]))} of the whole"
     if found.composition is not None and found.labels is not None and len(found.labels) > 1:
         made = found.composition[mode]
         top = np.argsort(-made, kind="stable")[:3]
-        title += " · " + ", ".join(
-            f"{named(found.labels[g], 24)} {shares(float(made[g]))}" for g in top.tolist() if made[g] >= 0.005
-        )
+        told = [
+            f"{named(found.labels[g], 24)} {shares(float(made[g]))}" for g in top.tolist() if made[g] >= NAMED
+        ]
+        title += " · " + ", ".join(told) if told else ""
     return Group(title, blocks, folded=mode >= OPEN)
 
 
+def _loading(value: float) -> str:
+    return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}".replace("-", "−")
+
+
 def _gallery(found: Modes, mode: int, items: np.ndarray, shown: Any, which: str) -> Gallery:
-    loadings = found.loadings[items, mode]
-    made = [
-        shown(item, f"loading {figure(float(loading), 2)}")
-        for item, loading in zip(items.tolist(), loadings.tolist(), strict=True)
-    ]
-    return Gallery(made, f"{which} loadings")
+    loadings = found.loadings[:, mode]
+    made = shown.distinct(items, lambda item: f"loading {_loading(float(loadings[item]))}")
+    return Gallery(made[: shown.row], f"{which} loadings")

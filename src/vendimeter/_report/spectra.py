@@ -8,7 +8,7 @@ import numpy as np
 
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.charts import PERCENT, Axis, Layer, chart, distinct_names
-from vendimeter._report.document import Block, Chart, Column, Section, Table
+from vendimeter._report.document import Block, Chart, Column, Paragraph, Section, Table
 from vendimeter._report.words import counted, figure, finite, note, order_sign, shares
 from vendimeter._score import ORDERS
 from vendimeter.errors import InputError
@@ -20,6 +20,7 @@ __all__ = ["section"]
 POINTS = 120  # eigenvalues of a curve
 FEW = 30  # eigenvalues up to which each has a bar
 CURVES = 8  # collections with a curve
+LEAST = 1e-6  # share of an eigenvalue that is drawn: of smaller ones not even thousands would matter
 
 
 def section(analyses: Analyses) -> Section | None:
@@ -36,12 +37,12 @@ def section(analyses: Analyses) -> Section | None:
             continue
         spectra[name] = values
         if more:
-            notes.append(f"Eigenvalues{f' of {name}' if subject.several else ''}: {more}.")
+            notes.append(_rest(more, name if subject.several else ""))
         words = words or _words(values, profile, subject.several, name)
-    if spectra:
+    if max(map(len, spectra.values()), default=0) > 1:  # of a single one there is nothing to draw
         blocks += [_ranked(spectra, subject.several), _sums(spectra, analyses, names)]
     blocks.append(_profile(analyses, names))
-    blocks += [note(text) for text in notes]
+    blocks += [Paragraph(text) for text in notes]
     more = len(subject.parts) - CURVES
     if more > 0:
         blocks.append(note(f"{counted(more, 'more collection')} have no curve here."))
@@ -50,6 +51,17 @@ def section(analyses: Analyses) -> Section | None:
         f"counts how many of them matter. {words}"
     )
     return Section("spectrum", "Spectrum and orders", lead.strip(), blocks)
+
+
+def _rest(more: str, name: str) -> str:
+    """What is known of the eigenvalues that are not drawn."""
+    of = f" of {name}" if name else ""
+    count = more.removesuffix(" more are 0 but for rounding")
+    if count == more:
+        return f"Of the eigenvalues{of} {more}."
+    if count == "1":
+        return f"One more eigenvalue{of} is 0 up to rounding."
+    return f"{count} more eigenvalues{of} are 0 up to rounding."
 
 
 def _words(values: np.ndarray, profile: Profile, several: bool, name: str) -> str:
@@ -73,7 +85,7 @@ def _ranked(spectra: dict[str, np.ndarray], several: bool) -> Chart:
     longest = max(map(len, spectra.values()))
     rows, cells = [], []
     for name, values in spectra.items():
-        for rank in _thinned(len(values)).tolist():
+        for rank in _thinned(max(1, int(np.count_nonzero(values >= LEAST)))).tolist():
             series = {"series": name} if several else {}
             rows.append({"x": rank, "y": float(values[rank - 1]), **series})
             cells.append([*([name] if several else []), rank, float(values[rank - 1])])
@@ -91,14 +103,20 @@ def _ranked(spectra: dict[str, np.ndarray], several: bool) -> Chart:
         x, y = Axis("rank", names=names), Axis("share of the whole", zero=True, form=PERCENT)
     else:
         layers = [Layer("line", rows, tips, points=longest <= FEW)]
-        x, y = Axis("rank", log=True), Axis("share of the whole", log=True, form=PERCENT)
+        x, y = Axis("rank", log=True, whole=True), Axis("share of the whole", log=True, form=PERCENT)
     leading = "; ".join(
         f"{name + ': ' if several else ''}{', '.join(shares(float(v)) for v in values[:3])}"
         for name, values in spectra.items()
     )
+    below = sum(int(np.count_nonzero(values < LEAST)) for values in spectra.values())
+    left = (
+        f" {counted(below, 'eigenvalue')} below {100 * LEAST:g}% {'is' if below == 1 else 'are'} not drawn."
+        if below
+        else ""
+    )
     return chart(
         "Eigenvalues by rank",
-        f"The eigenvalues from large to small, as shares of the whole. The largest: {leading}.",
+        f"The eigenvalues from large to small, as shares of the whole. The largest: {leading}.{left}",
         x,
         y,
         layers,
@@ -120,7 +138,7 @@ def _sums(spectra: dict[str, np.ndarray], analyses: Analyses, names: list[str]) 
     return chart(
         "How much the leading dimensions hold together",
         "The sum of the leading eigenvalues against their number; dashed: the Vendi Score, the effective number.",
-        Axis("number of dimensions", log=max(row["x"] for row in rows) > FEW),
+        Axis("number of dimensions", log=max(row["x"] for row in rows) > FEW, whole=True),
         Axis("share of the whole", ends=(0.0, 1.0), form=PERCENT),
         layers,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import re
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,10 @@ SIZES = (
     2_000,
     1_000,
 )  # of the sample, where all items would take too long
+
+
+_PLACE = re.compile(r"(.+?) of (['\"])(.*)\2", re.DOTALL)  # "line 3 of 'data/captions.txt'"
+_QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ def _looked_at(
         each = "" if len(given.names) == 1 else ", as many of each collection as can be"
         notes.append(
             f"All that follows is about a random sample of {len(origin):,} of the {whole:,} items{each}: with this "
-            "kernel all of them would take too long for a report. vendimeter.score takes them all."
+            "kernel all of them would take too long for a report. The functions vendimeter.score and compare take all."
         )
     similarity = kept(similarity)
     parts = []
@@ -221,9 +226,14 @@ def _looked_at(
         part = int(np.searchsorted(starts, at, side="right")) - 1
         return part, at - int(starts[part])
 
+    if given.nested:
+        namers = [_numberer(given.labels or [])]
+    else:
+        namers = [_namer(samples, size) for samples, size in zip(given.samples, given.sizes, strict=True)]
+
     def caption(position: int) -> str:
         part, own = place(position)
-        words = f"item {own}" if given.nested else _name(given.samples[part], own)
+        words = namers[part](own)
         label = None if labels is None else labels[position]
         if label is None:
             return words
@@ -244,11 +254,39 @@ def _looked_at(
     )
 
 
-def _name(samples: Any, position: int) -> str:
-    """What an item is called: its name in the file, its place there, or its number."""
+def _numberer(labels: list[Any]) -> Callable[[int], str]:
+    """The number of a text in its list; those of a list stand together."""
+    first: list[int] = []
+    for i, label in enumerate(labels):
+        first.append(first[-1] if i and labels[i - 1] == label else i)
+    return lambda position: f"text {position - first[position]}"
+
+
+def _namer(samples: Any, size: int) -> Callable[[int], str]:
+    """What items are called: by their names in the file, their places there, or their numbers.
+
+    Of places in one file it is not said which, and never in which folder it is: who reads the page may not have it.
+    """
     if not isinstance(samples, Collection):
-        return f"item {position}"
-    return str(samples.ids[position]) if samples.ids is not None else samples.place(position)
+        return lambda position: f"item {position}"
+    if samples.ids is not None:
+        return lambda position: str(samples.ids[position])
+    ends = [_PLACE.fullmatch(samples.place(position)) for position in (0, size - 1)]
+    single = len({found and found[3] for found in ends}) == 1
+
+    def name(position: int) -> str:
+        place = samples.place(position)
+        found = _PLACE.fullmatch(place)
+        if found is not None:
+            return found[1] if single else f"{found[1]} of {_base(found[3])}"
+        quoted = _QUOTED.fullmatch(place)
+        return place if quoted is None else _base(quoted[2])
+
+    return name
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
 
 
 def _drawn(starts: np.ndarray, weights: list[np.ndarray | None], size: int, rng: int) -> np.ndarray:

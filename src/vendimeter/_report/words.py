@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from vendimeter._messages import printable
@@ -11,6 +12,7 @@ from vendimeter.analysis._rarefaction_population import Population
 from vendimeter.results import Score, _significant, order_name, percentage
 
 __all__ = [
+    "apart",
     "claim",
     "counted",
     "figure",
@@ -20,7 +22,15 @@ __all__ = [
     "population",
     "sentence",
     "shares",
+    "without_advice",
 ]
+
+
+_TAKE = re.compile(r"\s+Take [^.]*\.$")
+_POWER = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d+)\b")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FINE = re.compile(r"(?<=about )\d+\.\d+(?= effectively)")  # more digits than an estimate has
+_ADVICE = re.compile(r"(?:\.\s+Pass|[:;]\s+pass)\s[^.]*\.$")
 
 
 def counted(count: int, what: str) -> str:
@@ -49,7 +59,23 @@ def figure(value: Any, digits: int = 4) -> str:
     >>> figure(23.6309), figure(5588.2), figure(float("nan"))
     ('23.63', '5,588', '–')
     """
-    return _significant(float(value), digits).replace("-", "−") if math.isfinite(value) else "–"
+    if not math.isfinite(value):
+        return "–"
+    text = _significant(float(value), digits)
+    return text.replace("-", "−" if text.strip("-0.,") else "")
+
+
+def apart(*values: float, digits: int = 4) -> list[str]:
+    """Numbers that are read together, such as the ends of an interval: with the same decimals.
+
+    Examples
+    --------
+    >>> apart(5.689, 5.5, 5.8942), apart(22.1, 9.987)
+    (['5.689', '5.500', '5.894'], ['22.10', '9.99'])
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    places = max(0, digits - 1 - math.floor(math.log10(max(sizes)))) if sizes else 0
+    return [f"{value:,.{places}f}".replace("-", "−") if math.isfinite(value) else "–" for value in values]
 
 
 def named(label: Any, most: int = 40) -> str:
@@ -62,10 +88,12 @@ def shares(part: float) -> str:
 
     Examples
     --------
-    >>> shares(0.41634), shares(0.00013), shares(1.0)
-    ('41.6%', '0.013%', '100%')
+    >>> shares(0.41634), shares(0.01), shares(0.00013), shares(1.0)
+    ('41.6%', '1.0%', '0.013%', '100%')
     """
-    return "100%" if part >= 0.9995 else f"{100 * part:.2g}%" if part < 0.1 else f"{100 * part:.1f}%"
+    if part >= 0.9995:
+        return "100%"
+    return f"{100 * part:.2g}%" if part < 0.00995 else f"{100 * part:.1f}%"
 
 
 def order_sign(q: float) -> str:
@@ -82,7 +110,13 @@ def claim(score: Score) -> tuple[str, str]:
     """How many effectively different items, and what is claimed of that, in words."""
     text = score._claim()
     number, _, rest = text.partition(" effectively different")
-    return number, rest.partition(f" of {score.n:,}")[2].removeprefix(":").removeprefix(",").strip()
+    words = rest.partition(f" of {score.n:,}")[2].removeprefix(":").removeprefix(",").strip()
+    return number, _POWER.sub(_in_powers, words)
+
+
+def _in_powers(found: re.Match[str]) -> str:
+    power = str(int(found[2])).translate(_RAISED)
+    return f"{found[1]}·10{power}" if found[1] != "1" else f"10{power}"
 
 
 def sentence(score: Score, *, weighted: bool = False, noun: str = "item") -> str:
@@ -103,17 +137,37 @@ def sentence(score: Score, *, weighted: bool = False, noun: str = "item") -> str
     return f"As diverse as {number} completely different {many}, out of {score.n:,}{by}{order}; {bounds}."
 
 
-def population(found: Population, *, of: str = "") -> str:
-    """What the items say of where they came from, or why that cannot be said."""
+def population(found: Population, *, of: str = "", there: int = 0) -> str:
+    """What the items say of where they came from, or why that cannot be said; `there` is how many items there are."""
     start = f"The population behind {of or 'these items'}"
     if found.interval is not None:
-        low, high = found.interval
+        value, low, high = apart(found, *found.interval)
         return (
-            f"{start} would score about {figure(found)}, between {figure(low)} and {figure(high)} with "
+            f"{start} would score about {value}, between {low} and {high} with "
             f"{percentage(found.confidence)} confidence: an estimate from {found.n:,} samples, if they were drawn from "
             "it independently."
         )
-    return f"{start}: no interval can be given, because {found.refused}"
+    reason = _FINE.sub(lambda number: figure(float(number[0])), found.refused or "")
+    reason = reason.replace("there are 1 samples", "there is 1 sample")
+    if found.n < there:  # there are more samples, of which a report takes no more
+        reason = (
+            _TAKE.sub("", reason)
+            + f" A report looks at {found.n:,} samples for this; vendimeter.rarefy takes more."
+        )
+    return f"{start}: no interval can be given, because {reason}"
+
+
+def without_advice(text: str) -> str:
+    """What an analysis says, less the options that it would take: they are not those of a report.
+
+    Examples
+    --------
+    >>> without_advice("The common size is 500. Pass size= for another.")
+    'The common size is 500.'
+    >>> without_advice("No two were compared (by default 100 are): pass reference= a label, or pairs=True.")
+    'No two were compared (by default 100 are).'
+    """
+    return _ADVICE.sub(".", text)
 
 
 def note(text: str) -> Paragraph:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._messages import brief
+from vendimeter._messages import group_name
 from vendimeter.analysis._differences import Differences
 from vendimeter.analysis._results import Result
 from vendimeter.errors import UnansweredError
@@ -121,7 +121,7 @@ class Comparison(Result):
         interval = (
             "" if math.isnan(low) else f" ({percentage(self.confidence)} interval {low:.4g} to {high:.4g})"
         )
-        return f"{brief(self.labels[g])} with {self.fair[g]:.4g}{interval}"
+        return f"{group_name(self.labels[g])} with {self.fair[g]:.4g}{interval}"
 
     def _open(self) -> str:
         """What the computation leaves open, where it is more than rounding."""

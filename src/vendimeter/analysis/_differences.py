@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._arrays import plain
-from vendimeter._messages import brief, unknown
+from vendimeter._messages import brief, group_name, unknown
 from vendimeter.analysis._common_size import Rarefied, quantile, standard_error
 from vendimeter.analysis._compared_groups import Groups
 from vendimeter.analysis._permutations import holm, items_tested, permutation_test
@@ -96,9 +96,11 @@ class Differences(Result):
                 f" ({percentage(self.confidence)} interval {self.ratio_low[largest]:.3g} to "
                 f"{self.ratio_high[largest]:.3g})"
             )
+        ratio = f"{self.ratio[largest]:.3g}"
+        ratio = "1.00" if ratio == "1" else ratio  # about as diverse, and not for certain the same
         most = (
-            f"{brief(self.groups[largest])} has {self.ratio[largest]:.3g} times the diversity of "
-            f"{brief(self.references[largest])}{interval}"
+            f"{group_name(self.groups[largest])} has {ratio} times the diversity of "
+            f"{group_name(self.references[largest])}{interval}"
         )
         words = [f"{count}; the largest difference: {most}."]
         level = 1 - self.confidence

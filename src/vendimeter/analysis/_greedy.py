@@ -37,6 +37,7 @@ BATCH, SLOW_BATCH, DEVICE_BATCH = (
 AHEAD = 32  # steps for which bounds are made anew
 LIMIT = 2e13  # operations for bounds and evaluations after which candidates are drawn at random …
 MISS = 0.01  # … so many that the guarantee loses this much
+TIE = 1e-13  # within which two are worth the same; the first is taken, whatever the rounding of a machine
 LOOSE = 1e-9  # how far above its bound an item may turn out to be by rounding
 
 
@@ -159,9 +160,9 @@ class Greedy:
             self._take(item)
         found.notes += self._objective.notes + self._items.notes
         if found.copies:
+            copies = "is a copy of another" if found.copies == 1 else "are copies of others"
             found.notes.append(
-                f"{found.copies:,} of the chosen items are copies of others that were chosen before: there was nothing "
-                "else left"
+                f"{found.copies:,} of the chosen items {copies} chosen before: there was nothing else left"
             )
         return found
 
@@ -224,10 +225,10 @@ class Greedy:
         while len(pool):
             values = self._worth.of(bounds, pool)
             known = self._looked[pool] == self._step
-            best = int(np.where(known, values, -math.inf).argmax())
-            top = float(values[best]) if known[best] else -math.inf
+            top = float(values[known].max(initial=-math.inf))
             stale = np.flatnonzero(~known & (values > top))
             if not len(stale):
+                best = int(np.argmax(known & (values >= top - TIE * (1 + abs(top)))))
                 return int(pool[best]), top
             stale = stale[np.argsort(-values[stale], kind="stable")[:batch]]
             batch *= 2

@@ -90,8 +90,9 @@ def refusal_beforehand(q: float, n: int, groups: int) -> str | None:
             f"the largest one falls as slowly as its error. Take q={HIGHEST} or less."
         )
     if n < PER_GROUP * groups:
+        there = "is 1 sample" if n == 1 else f"are {n:,} samples"
         return (
-            f"there are {n:,} samples, and the error is told from {groups} groups of {PER_GROUP} or more. Take "
+            f"there {there}, and the error is told from {groups} groups of {PER_GROUP} or more. Take "
             f"{PER_GROUP * groups:,} samples or more."
         )
     return None
@@ -118,7 +119,7 @@ def _refusal(found: Jackknife) -> str | None:
     n, error, score = found.n, found.standard_error, math.exp(found.estimate)
     if n < PER_MODE * score:
         return (
-            f"the score still grows with n: {n:,} samples are fewer than {PER_MODE} for each of about {number(score)} "
+            f"the score still grows with n: {n:,} samples are fewer than {PER_MODE} for each of about {score:,.3g} "
             f"effectively different items of the population. Take {math.ceil(2 * PER_MODE * score):,} samples or more."
         )
     if error <= 1e-9:

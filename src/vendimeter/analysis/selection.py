@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -125,8 +126,7 @@ class Selection(Result):
             f"{self.k:,} of {self.n:,} items, chosen by {NAMES[self.method]}: a Vendi Score{q} of {number(self.score)}"
         ]
         others = [
-            f"{NAMES[name]} {number(reached)}"
-            + (f" ± {self.random_std:.2g}" if name == "random" and self.random_std > 1e-6 * reached else "")
+            f"{NAMES[name]} {_reached(reached, self.random_std if name == 'random' else math.nan)}"
             for name, reached in self.comparison.items()
             if name != self.method
         ]
@@ -156,6 +156,14 @@ class Selection(Result):
         from vendimeter.plots.selection import plot_selection
 
         return plot_selection(self, ax)
+
+
+def _reached(score: float, spread: float) -> str:
+    """A score, with as many digits as its spread has where there is one."""
+    if not spread > 1e-6 * score:
+        return number(score)
+    places = max(0, 1 - math.floor(math.log10(spread)))
+    return f"{score:.{places}f} ± {spread:.{places}f}"
 
 
 def select(

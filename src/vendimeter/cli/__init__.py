@@ -11,13 +11,19 @@ def main() -> None:
     """Run the command; bad input ends with a message and exit code 2, never with a traceback."""
     try:
         from vendimeter.cli.commands import vendi
-        from vendimeter.cli.failures import run
+        from vendimeter.cli.failures import INTERRUPTED, end_in_order, run
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        if error.name != "click":
             raise
         print(
             f"The command needs the library {error.name!r}; install it with: pip install 'vendimeter[cli]'",
             file=sys.stderr,
         )
         sys.exit(2)
-    sys.exit(run(vendi))
+    end_in_order()
+    try:
+        sys.exit(run(vendi))
+    except KeyboardInterrupt:  # a second one, while the first was being answered
+        sys.exit(INTERRUPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ __all__ = ["compare", "named_reference"]
         "vendi compare test.smi generated.smi --skip-broken --csv",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.reading
 @options.similarity
 @options.orders(several=False)
@@ -55,7 +56,7 @@ def compare(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.inputs import several
+    from vendimeter.cli.inputs import bare, several
     from vendimeter.cli.outputs import Answer, Source, check_target, emit
     from vendimeter.cli.terminal import say
     from vendimeter.kernels import as_kernel
@@ -74,29 +75,31 @@ def compare(
             given = work.looked_at(files, reading, similarity, running)
             with work.explained(given):
                 samples: Any = work.whole(given, running, reading)
-                kernel, count = given.kernel, len(samples)
-                given_options["reference"] = named_reference(reference, list(dict.fromkeys(samples.labels)))
+                kernel, count, left_out = given.kernel, len(samples), samples.skipped.count
+                given_options["reference"] = named_reference(reference, _each(samples.labels))
                 result = vm.compare(samples, kernel, **given_options)
         else:
             found, kernel, given = several(files, reading, similarity)
             say(f"{given.first.source}: {given.about}", running.quiet)
-            say(", ".join(f"{name}: {len(one):,} items" for name, one in found.items()), running.quiet)
-            count = sum(map(len, found.values()))
+            for name, one in found.items():
+                say(f"{name}: {work.counted(one)}", running.quiet)
+            count, left_out = sum(map(len, found.values())), sum(one.skipped.count for one in found.values())
             given_options["reference"] = named_reference(reference, list(found), files)
             with work.explained(given):
-                result = vm.compare(
-                    {name: _bare(one) for name, one in found.items()}, kernel, **given_options
-                )
-    source = Source(
-        files, given.first.kind, given.guessed, repr(as_kernel(kernel)), count, given.first.skipped.count
-    )
+                result = vm.compare({name: bare(one) for name, one in found.items()}, kernel, **given_options)
+    source = Source(files, given.first.kind, given.guessed, repr(as_kernel(kernel)), count, left_out)
     answer = Answer("compare", result.to_dict(), result.summary(), _sheets(result), source, running.seed)
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)
 
 
-def _bare(collection: Any) -> Any:
-    """The samples alone: labels of their own, such as folders of pictures have, are not what is compared."""
-    return collection.samples
+def _each(labels: Any) -> list[Any]:
+    """Every label once; an item may have several."""
+    found: dict[Any, None] = {}
+    for label in labels:
+        for one in label if isinstance(label, list | set) else [label]:
+            with contextlib.suppress(TypeError):  # no label at all, as the comparison will say
+                found[one] = None
+    return list(found)
 
 
 def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] = ()) -> Any:
@@ -116,13 +119,14 @@ def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] 
 
 def _sheets(result: Any) -> list[Any]:
     from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.sheets import ranked
 
-    columns = result._columns()
-    order = sorted(range(len(result)), key=lambda i: (result.fair[i] != result.fair[i], -result.fair[i]))
+    columns = dict(result._columns())
+    columns["rank"] = [None if rank != rank else int(rank) for rank in columns["rank"]]
     fair = "score" if result.size is None else "rarefied"
     between = [] if result.size is None else ["rarefied_low", "rarefied_high"]
     groups = Sheet(
-        "groups", columns, digits=4, shown=40, order=order, bar=fair,
+        "groups", columns, digits=4, shown=40, order=ranked(result.fair), bar=fair,
         visible=("group", "n", "score", *([] if fair == "score" else [fair]), *between),
         headings={"rarefied_low": "low", "rarefied_high": "high"},
     )  # fmt: skip

@@ -13,6 +13,8 @@ from vendimeter.cli.options import Command, Reading, Running, Similarity, option
 
 __all__ = ["demo"]
 
+PAGE, DIGITS, CAPTIONS = "vendimeter-demo.html", "digits.npz", "captions.csv"
+
 
 @click.command(
     cls=Command,
@@ -22,26 +24,36 @@ __all__ = ["demo"]
 @option("Files", "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
          help="Leave the data of the demo in this folder.")  # fmt: skip
 @option("Files", "--report", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-         default="vendimeter-demo.html", show_default=True,
-         help="Where the report goes; an older one is replaced.")  # fmt: skip
-def demo(keep: Path | None, page: Path) -> None:
+         help=f"Where the report goes; default: {PAGE}, which is replaced if it is there.")  # fmt: skip
+@option("Files", "--force", is_flag=True, help="Overwrite files that exist.")
+def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     """Score handwritten digits and a few dozen captions that come with the project, and write a report."""
+    from vendimeter.cli.merging import refuse_existing
+
+    refuse_existing(page or Path(PAGE), force or page is None)  # before the tour, which ends with it
+    page = page or Path(PAGE)
+    if keep is not None and keep.is_dir():
+        for name in (DIGITS, CAPTIONS):
+            refuse_existing(keep / name, force)
     try:
         from sklearn.datasets import load_digits
     except ImportError:
         raise click.ClickException("the demo needs scikit-learn: pip install 'vendimeter[demo]'") from None
     import numpy as np
 
+    from vendimeter.cli.outputs import written
     from vendimeter.cli.reporting import written_report
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         found: Any = load_digits()
-        digits, captions = folder / "digits.npz", folder / "captions.csv"
+        digits, captions = folder / DIGITS, folder / CAPTIONS
         pictures = np.asarray(np.round(found.images * 255 / 16), dtype=np.uint8)
-        np.savez(digits, picture=pictures, digit=np.asarray(found.target))
-        captions.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
+        with written(digits, overwrite=force) as beside, beside.open("wb") as file:
+            np.savez(file, picture=pictures, digit=np.asarray(found.target))
+        with written(captions, overwrite=force) as beside:
+            beside.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
         click.echo(
             "The score of a collection is the effective number of different items in it: 12 captions that share\n"
             "nothing score 12, and 12 copies of one caption score 1. What counts as similar is up to the kernel.\n\n\n"

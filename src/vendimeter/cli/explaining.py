@@ -28,7 +28,7 @@ PARTS = ("contributions", "duplicates", "modes")
         "vendi explain 'shards/*.parquet' --column embedding --write contributions.parquet",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.reading
 @options.similarity
 @options.orders(several=False)
@@ -57,13 +57,15 @@ def explain(
 ) -> None:
     """Show which items add diversity and which do not, what is there twice, and what the different things are."""
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, check_target, emit
+    from vendimeter.cli.outputs import Answer, emit
 
-    check_target(output)
+    _check_written(write, files, output)
     order = work.one_order(q)
     if write is not None:
-        if parts:
-            raise click.UsageError("--write writes contributions and nothing else; leave --part away.")
+        unused = [f"--{name.rstrip('s')}" for name in ("parts", "top", "threshold") if _is_given(name)]
+        if unused:
+            named = " and ".join(unused)
+            raise click.UsageError(f"--write writes contributions and nothing else; leave {named} away.")
         _write(files, reading, similarity, order, write, output, running)
         return
     with work.working(running) as said:
@@ -81,7 +83,27 @@ def explain(
                 grouped=bool(reading.by),
             )
     answer = Answer("explain", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)
+
+
+def _check_written(write: Path | None, files: tuple[str, ...], output: Output) -> None:
+    """Refuse to replace what is there; a folder may be there, if it is empty."""
+    from vendimeter.cli.outputs import check_target
+    from vendimeter.errors import InputError
+
+    folder = write is not None and write.is_dir()
+    check_target(output, files, None if folder else write)
+    if write is not None and folder and not output.force and any(write.iterdir()):
+        raise InputError(
+            f"{str(write)!r} is a folder that is not empty; expected an empty one. Give another, or replace all that "
+            "is in it with --force."
+        )
+
+
+def _is_given(name: str) -> bool:
+    """Whether an option was given, be it the value that it has anyway."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
 def _explained(
@@ -119,17 +141,20 @@ def _explained(
         words.append(f"Copies: {copies.summary()}")
         result["duplicates"] = copies.to_dict()
         first = [cluster[0] for cluster in copies.clusters[:top]]
-        if first:
-            columns = {"cluster": list(range(1, len(first) + 1)), "items": copies.sizes[:top].tolist()}
-            columns |= items_of(held, first)
-            columns["others"] = [_listed(cluster[1:]) for cluster in copies.clusters[:top]]
-            sheets.append(
-                Sheet("copies", columns, title="Largest clusters of near copies, with their first items")
-            )
+        columns = {"cluster": list(range(1, len(first) + 1)), "items": copies.sizes[:top].tolist()}
+        columns |= items_of(held, first)
+        columns["others"] = [_listed(cluster[1:]) for cluster in copies.clusters[:top]]
+        sheets.append(
+            Sheet("copies", columns, title="Largest clusters of near copies, with their first items")
+        )
     if "modes" in parts:
         modes = vm.modes(held, kernel, k=top, by=held.labels if grouped else None, rng=seed)
         words.append(f"Modes: {modes.summary()}")
-        result["modes"] = modes.to_dict()
+        result["modes"] = {
+            "labels": None,
+            "composition": None,
+            **modes.to_dict(),
+        }  # those come with labels only
         ends = [modes.exemplars(k, 1) for k in range(len(modes))]
         columns = {"mode": list(range(len(modes))), "share": modes.shares.tolist()}
         high = items_of(held, [int(end.high[0]) for end in ends])
@@ -180,4 +205,4 @@ def _write(
     sheet = Sheet("rarest", columns, digits=5, shown=40)
     source = work.source_of(files, given, int(result.score.n))
     answer = Answer("explain", {"written": result.to_dict()}, result.summary(), [sheet], source, running.seed)
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)

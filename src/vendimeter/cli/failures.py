@@ -12,16 +12,21 @@ import click
 
 from vendimeter.cli import terminal
 
-__all__ = ["FAILURE", "GATE", "INTERRUPTED", "MISUSE", "DataError", "GateError", "run"]
+__all__ = [
+    "FAILURE",
+    "GATE",
+    "INTERRUPTED",
+    "MISUSE",
+    "GateError",
+    "check_interrupted",
+    "end_in_order",
+    "run",
+]
 
 FAILURE, MISUSE, GATE, INTERRUPTED = 1, 2, 3, 130
 TRACEBACK = "VENDI_TRACEBACK"  # set it to see where an error came from
 
-
-class DataError(click.ClickException):
-    """Bad input: a message without the usage, which was right."""
-
-    exit_code = MISUSE
+_interrupted = False
 
 
 class GateError(click.ClickException):
@@ -34,24 +39,66 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code; whatever goes wrong ends in a message, never in a traceback."""
     try:
         found = command.main(args=arguments, prog_name="vendi", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return found if isinstance(found, int) else 0
     except BrokenPipeError:
         return _pipe_closed()
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # which click takes for an interruption
+            return _failed(error.__cause__)
         notes = " ".join(getattr(error.__cause__ or error.__context__ or error, "__notes__", ()))
         terminal.say(f"Interrupted. {notes or 'Nothing was written.'}")
         return INTERRUPTED
     except click.ClickException as error:
-        if isinstance(error, click.UsageError):
-            error.show()
-        else:
-            terminal.say(f"Error: {error.format_message()}")
+        # Blanks for the tabs with which click lists choices.
+        message = error.format_message().expandtabs(2)
+        terminal.say(message if _is_help(error) else f"{_usage(error)}Error: {message}")
         return error.exit_code
     except Exception as error:
         return _failed(error)
+
+
+def end_in_order() -> None:
+    """Let a process that is told to end clear away what it has half written; what it ignores stays ignored."""
+    import signal
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    def interrupted(number: int, frame: object) -> None:
+        global _interrupted
+        _interrupted = True
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, ended)
+
+
+def _is_help(error: click.ClickException) -> bool:
+    """Whether the message is the whole help, because nothing at all was asked for; old versions of click lack it."""
+    kind = getattr(click.exceptions, "NoArgsIsHelpError", None)
+    return kind is not None and isinstance(error, kind)
+
+
+def check_interrupted() -> None:
+    """Nothing is written after Ctrl-C, even where it was swallowed: some libraries catch whatever happens in them."""
+    if _interrupted:
+        raise KeyboardInterrupt
+
+
+def _usage(error: click.ClickException) -> str:
+    """How the command is used, where that was not known."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return ""
+    return f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
 
 
 def _failed(error: Exception) -> int:
@@ -70,7 +117,13 @@ def _failed(error: Exception) -> int:
             return _pipe_closed()
         terminal.say(f"Error: {_of_system(error)} {notes}".rstrip())
         missing = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
-        return MISUSE if isinstance(error, missing) else FAILURE
+        named = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+        return MISUSE if isinstance(error, missing) or named else FAILURE
+    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "rich":
+        terminal.say(
+            "Error: the command needs the library 'rich'; install it with: pip install 'vendimeter[cli]'"
+        )
+        return MISUSE
     if isinstance(error, MemoryError):
         terminal.say(
             "Error: there was not enough memory. Take fewer samples (--limit), a tolerance (--tol 1e-2), or see what "
@@ -93,6 +146,8 @@ def _pipe_closed() -> int:
     """Who read the output has seen enough; nobody is left to tell."""
     nowhere: Any = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
             stream.flush()
         except OSError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from vendimeter._messages import brief
+from vendimeter._messages import brief, digits
 from vendimeter.cli.failures import GateError
 from vendimeter.cli.options import Running
 from vendimeter.cli.outputs import Answer
@@ -18,8 +19,8 @@ NAMED = 5  # groups that a message names
 
 def check_gate(least: float | None, orders: Any) -> None:
     """Refuse what can be no gate, before anything is read."""
-    if least is not None and not least == least:
-        raise InputError("--fail-under nan; expected a number.")
+    if least is not None and not math.isfinite(least):
+        raise InputError(f"--fail-under {least:g}; expected a finite number, such as 12.5.")
     if least is not None and isinstance(orders, list):
         raise InputError("--fail-under was given with several orders; expected one, such as --q 1.")
 
@@ -48,14 +49,27 @@ def check(answer: Answer, running: Running) -> None:
         return
     least, lowest = gate["fail_under"], gate["lowest"]
     if gate["met"]:
-        say(f"Gate met: the lower bound {lowest:.6g} is at least {least:g}.", running.quiet)
+        seen, asked = _apart(lowest, least)
+        say(f"Gate met: the lower bound {seen} is at least {asked}.", running.quiet)
         return
     failed = gate["failed"]
     if failed:
         named = ", ".join(brief(label) for label in failed[:NAMED]) + (", …" if len(failed) > NAMED else "")
         raise GateError(
             f"the gate is not met: the lower bound of {len(failed):,} group{'s' * (len(failed) > 1)} ({named}) is "
-            f"below {least:g}, or there is none."
+            f"below {digits(least)}, or there is none."
         )
-    seen = "there is no lower bound" if lowest is None else f"the lower bound of the score is {lowest:.6g}"
-    raise GateError(f"the gate is not met: {seen}; expected at least {least:g}.")
+    if lowest is None:
+        raise GateError(f"the gate is not met: there is no lower bound; expected at least {digits(least)}.")
+    seen, asked = _apart(lowest, least)
+    raise GateError(
+        f"the gate is not met: the lower bound of the score is {seen}; expected at least {asked}."
+    )
+
+
+def _apart(lowest: float, least: float) -> tuple[str, str]:
+    """A bound and what was asked for, with as many digits as it takes to see which is more."""
+    places = 6
+    while (float(f"{lowest:.{places}g}") >= least) != (lowest >= least):
+        places += 1
+    return f"{lowest:.{places}g}", digits(least)

@@ -19,7 +19,7 @@ from vendimeter.io.kinds import KINDS, guess
 from vendimeter.io.reading import read_batches
 from vendimeter.kernels import Kernel, Pixels, as_kernel
 
-__all__ = ["Input", "opened", "several"]
+__all__ = ["Input", "bare", "opened", "several"]
 
 # So much is taken into memory; of more, the samples of kernels that allow it are streamed.
 AT_ONCE, AT_ONCE_BYTES = 65_536, 512 << 20
@@ -141,6 +141,16 @@ def several(
         found[name] = Collection.joined(list(given.batches))
     assert first is not None
     return found, _common(first, found), first
+
+
+def bare(collection: Collection) -> Any:
+    """The samples of one of several collections, without labels of their own, such as folders of pictures have."""
+    if collection.weights is not None:
+        raise InputError(
+            "--weight was given with several collections, whose samples count the same; expected groups of one "
+            "collection, with --by, or no weights."
+        )
+    return collection.one()
 
 
 def _common(first: Input, found: dict[str, Collection]) -> str | Kernel:

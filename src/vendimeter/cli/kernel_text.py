@@ -36,7 +36,7 @@ def kernel_of(text: str, model: str | None = None) -> Kernel:
     if model is not None:
         return _encoder(name, model)
     if re.fullmatch(r"[\w-]*", name):
-        return as_kernel(name) if name not in _inner() else _needs_parameters(name)
+        return as_kernel(name) if name not in _needing() else _needs_parameters(name)
     try:
         if len(text) > LONGEST:
             raise ValueError
@@ -70,9 +70,25 @@ def _inner() -> dict[str, Any]:
     return {"on": On, "random-features": RandomFeatures}
 
 
+def _needing() -> dict[str, str]:
+    """What is nothing without parameters, with an example of it."""
+    return {
+        "on": "on(colour, match)",
+        "random-features": "random-features(rbf(1.0), features=512)",
+        "transformer": "transformer('folder/of/the/model')",
+        "timm": "timm('folder/of/the/model')",
+    }
+
+
 def _needs_parameters(name: str) -> Kernel:
-    example = "on(colour, match)" if name == "on" else "random-features(rbf(1.0), features=512)"
-    raise InputError(f"--kernel {name!r} stands around another kernel; expected it in brackets, {example!r}.")
+    example = _needing()[name]
+    if name in _inner():
+        raise InputError(
+            f"--kernel {name!r} stands around another kernel; expected it in brackets, {example!r}."
+        )
+    raise InputError(
+        f"--kernel {name!r} has no usual model; expected one in brackets, {example!r}, or with --model PATH."
+    )
 
 
 def _with_plain_names(text: str) -> str:
@@ -113,6 +129,7 @@ def _value(node: ast.expr, text: str) -> Any:
         places = [_argument(part, text, column=name == "on" and i == 0) for i, part in enumerate(node.args)]
         if any(word.arg is None for word in node.keywords):
             raise _unread(text)
+        _refuse_twice([str(word.arg) for word in node.keywords], text)
         words = {str(word.arg): _argument(word.value, text) for word in node.keywords}
         return _made(name, places, words, text)
     operators = {ast.Add: "__add__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Pow: "__pow__"}
@@ -130,6 +147,13 @@ def _value(node: ast.expr, text: str) -> Any:
             raise _unread(text)
         return found
     raise _unread(text)
+
+
+def _refuse_twice(names: list[str], text: str) -> None:
+    """Of a parameter that is given twice, one value would be thrown away in silence."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"--kernel {printable(text, 80)!r} gives {name!r} twice; expected it once.")
 
 
 def _argument(node: ast.expr, text: str, *, column: bool = False) -> Any:

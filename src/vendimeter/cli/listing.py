@@ -67,7 +67,7 @@ WORDS = (
     short_help="What makes two items similar: all kernels, and what each needs.",
     examples=["vendi kernels", "vendi kernels ngram", "vendi kernels --json"],
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=options.one_of(options.KERNELS))
 @options.output(["kernels"])
 def kernels(name: str | None, output: Output) -> None:
     """List the kernels, or tell all about the one called NAME.
@@ -132,10 +132,8 @@ def _listed(rows: list[dict[str, Any]]) -> Sheet:
 
     about = []
     for row in rows:
-        needs = (
-            f", with {row['needs']}{'' if row['installed'] else ' (not installed)'}" if row["needs"] else ""
-        )
-        about.append(f"{row['for']}{needs}: {row['about']}")
+        needs = f" ({row['needs']}{'' if row['installed'] else ', not installed'})" if row["needs"] else ""
+        about.append(f"{row['for']}{needs}. {row['about']}")
     names = [row["kernel"] + ("*" if row["default"] else "") for row in rows]
     return Sheet("kernels", {"kernel": names, "for": about})
 

@@ -16,7 +16,7 @@ from vendimeter.cli.checkpoints import Place
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.sources import files_of
 
-__all__ = ["merge", "refuse_existing", "save"]
+__all__ = ["merge", "refuse_existing", "refuse_input", "save"]
 
 MEMORY = "1 GiB"  # for groups, unless the user says otherwise
 LEFT_OUT = "left_out"  # where in the header the number of broken records is
@@ -24,17 +24,35 @@ LEFT_OUT = "left_out"  # where in the header the number of broken records is
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
     """Refuse to write over a file that is there, unless the user said so; before the work is done."""
-    if os.path.lexists(path) and (path.is_dir() or not overwrite):
-        what = "a folder" if path.is_dir() else "there already"
-        raise InputError(
-            f"{printable(path)!r} is {what}; expected a new name. Give another"
-            f"{'' if path.is_dir() else ', or replace the file with --force'}."
+    if os.path.lexists(path):
+        what = (
+            "a folder" if path.is_dir() else "no plain file" if path.exists() and not path.is_file() else ""
         )
-    if not path.absolute().parent.is_dir():
+        if what or not overwrite:
+            raise InputError(
+                f"{printable(path)!r} is {what or 'there already'}; expected a new name. Give another"
+                f"{'' if what else ', or replace the file with --force'}."
+            )
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
         raise InputError(
-            f"{printable(path)!r} cannot be written: there is no folder {printable(path.absolute().parent)!r}. "
-            "Expected a file in a folder that exists; make it first."
+            f"{printable(path)!r} cannot be written: there is no folder {printable(folder)!r}. Expected a file in a "
+            "folder that exists; make it first."
         )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{printable(path)!r} cannot be written: nothing may be written to the folder {printable(folder)!r}. "
+            "Expected one that may be; give another."
+        )
+
+
+def refuse_input(path: Path, files: Sequence[str]) -> None:
+    """Refuse to write over what is read."""
+    if not files or not path.exists():
+        return
+    for file in files_of(list(files)):
+        if file.path is not None and file.path.exists() and path.samefile(file.path):
+            raise InputError(f"{printable(path)!r} is read, and cannot be written; expected another name.")
 
 
 def save(

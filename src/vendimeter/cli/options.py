@@ -19,7 +19,9 @@ __all__ = [
     "Running",
     "Similarity",
     "Solving",
+    "files",
     "gate",
+    "one_of",
     "option",
     "orders",
     "output",
@@ -189,12 +191,28 @@ def _shape(heading: str) -> Decorator:
     return decorate
 
 
+def one_of(names: Sequence[str]) -> Callable[..., list[str]]:
+    """What a shell proposes: names that begin as the word does, of those that an option takes among others."""
+    return lambda context, parameter, incomplete: [name for name in names if name.startswith(incomplete)]
+
+
+def files(metavar: str = "FILE…") -> Decorator:
+    """The files that are read; a shell proposes all there are, since patterns and folders are fine, too."""
+
+    def proposed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+    return click.argument("files", nargs=-1, required=True, metavar=metavar, shell_complete=proposed)
+
+
 reading = _group(Reading, "reading", [
     option(_DATA, "--column", metavar="NAME", help="The column with the samples, if there are several."),
     option(_DATA, "--by", metavar="NAME", multiple=True,
             help="The column with the groups ('folder' for pictures); twice for combinations of two."),
     option(_DATA, "--weight", metavar="NAME", help="The column with the weights of the samples."),
-    option(_DATA, "--kind", metavar="KIND",
+    option(_DATA, "--kind", metavar="KIND", shell_complete=one_of(KINDS),
             help="What the samples are, guessed if not given: " + ", ".join(KINDS) + "."),
     option(_DATA, "--format", "ending", metavar="ENDING",
             help="How to read what has no ending, such as jsonl."),
@@ -203,7 +221,7 @@ reading = _group(Reading, "reading", [
             help="Leave out records that cannot be read, and say how many."),
 ])  # fmt: skip
 similarity = _group(Similarity, "similarity", [
-    option(_KERNEL, "--kernel", metavar="KERNEL",
+    option(_KERNEL, "--kernel", metavar="KERNEL", shell_complete=one_of(KERNELS),
             help="What makes two items similar, by the kind of data if not given; with parameters in brackets, "
                  "'ngram(1, 2)', or combined, '0.5*on(shape, match) + 0.5*on(colour, match)'. "
                  "All of them: vendi kernels."),
@@ -213,7 +231,8 @@ similarity = _group(Similarity, "similarity", [
 solving = _group(Solving, "solving", [
     option(_PRECISION, "--tol", type=float, metavar="SHARE",
             help="How precise, such as 1e-2 for 1 %; default: exact while feasible."),
-    option(_PRECISION, "--method", metavar="NAME", help=f"{', '.join(METHODS)}; default: the cheapest."),
+    option(_PRECISION, "--method", metavar="NAME", shell_complete=one_of(METHODS),
+            help=f"{', '.join(METHODS)}; default: the cheapest."),
     option(_PRECISION, "--memory", metavar="SIZE", help="Working memory, such as 2GiB."),
 ])  # fmt: skip
 running = _group(Running, "running", [

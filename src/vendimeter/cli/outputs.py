@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import math
 import os
@@ -20,36 +18,11 @@ import click
 
 from vendimeter import __version__
 from vendimeter.cli.options import Output
+from vendimeter.cli.sheets import Sheet, as_csv, as_latex, as_markdown
 
 __all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "written"]
 
 SCHEMA = "vendimeter-result-1"  # the name and version of what --json gives; see schema/result-1.json
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of a formula
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table of a result: columns of values by name; texts among them are user text."""
-
-    name: str
-    columns: Mapping[str, Sequence[Any]]
-    title: str = ""
-    digits: int = 6
-    # For a terminal: which of the columns, under what headings, in what order of rows, with bars of which column, and how
-    # many rows.
-    visible: Sequence[str] | None = None
-    headings: Mapping[str, str] = field(default_factory=dict)
-    order: Sequence[int] | None = None
-    bar: str | None = None
-    shown: int | None = None
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    @property
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows."""
-        return zip(*self.columns.values(), strict=True)
 
 
 @dataclass(frozen=True)
@@ -90,31 +63,58 @@ class Answer:
     text: str | None = None  # for the terminal, where it is not words and tables
 
 
-def check_target(output: Output) -> None:
-    """Refuse to overwrite, before the work is done."""
-    if output.out is not None:
-        from vendimeter.cli.merging import refuse_existing
+def check_target(
+    output: Output, files: Sequence[str] = (), *others: Path | None, shared: Sequence[Path | None] = ()
+) -> None:
+    """Refuse what cannot be written, before the work is done.
 
-        refuse_existing(output.out, output.force)
+    Files that are there and not to be overwritten, files that are read, and one name for two things. Those in `shared`
+    may be there, since a run goes on from them.
+    """
+    from vendimeter.cli.merging import refuse_existing, refuse_input
+
+    if output.table is not None and output.form in ("text", "json"):
+        raise click.UsageError(
+            f"--table {output.table} was given without --csv, --latex or --markdown; expected one of them, because "
+            "text and JSON have all tables."
+        )
+    taken: set[str] = set()
+    for path in (output.out, *others, *shared):
+        if path is None:
+            continue
+        if path not in shared:
+            refuse_existing(path, output.force)
+            refuse_input(path, files)
+        own = os.path.realpath(path)
+        if own in taken:
+            raise click.UsageError(
+                f"{str(path)!r} is named for two things to be written; expected two names."
+            )
+        taken.add(own)
 
 
-def emit(answer: Answer, output: Output) -> None:
+def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
     """Give the answer in the form that was asked for."""
+    from vendimeter.cli.failures import check_interrupted
+    from vendimeter.cli.terminal import say
+
+    check_interrupted()
     text = rendered(answer, output)
     if output.out is None:
+        if sys.stdout is None:
+            raise click.ClickException("there is no standard output; expected one, or a file: -o FILE.")
         click.echo(_for_stream(text, output.form))
         return
     with written(output.out, overwrite=output.force) as beside:
         # Names of files may hold bytes that are no text.
         beside.write_bytes((text + "\n").encode("utf-8", "backslashreplace"))
+    say(f"Written: {output.out}", quiet)
 
 
 def _for_stream(text: str, form: str) -> str:
-    """Text for standard output: a terminal is shown control characters, and nothing is lost on an old encoding."""
-    from vendimeter.cli.terminal import encodable, is_terminal, printable_lines
+    """Text for standard output, of which nothing is lost on an old encoding."""
+    from vendimeter.cli.terminal import encodable
 
-    if form == "csv" and is_terminal(sys.stdout):
-        text = printable_lines(text)
     if encodable(text, sys.stdout):
         return text
     if form == "json":
@@ -130,7 +130,12 @@ def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=".vendi-"
+        )  # a long name may leave no room for more
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     os.close(handle)
     beside = Path(name)
     try:
@@ -141,11 +146,24 @@ def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         if overwrite:
             os.replace(beside, target)
         else:
-            os.link(beside, target)  # fails where somebody else made the file meanwhile
-            beside.unlink()
+            _placed(beside, target)
     finally:
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()
+
+
+def _placed(beside: Path, target: Path) -> None:
+    """Give a file its name, which must be free."""
+    from vendimeter.cli.merging import refuse_existing
+
+    try:
+        os.link(beside, target)  # unlike a renaming, it fails where somebody else made the file meanwhile
+    except FileExistsError:
+        refuse_existing(target, False)
+        raise
+    except OSError:  # a disk that has no links
+        refuse_existing(target, False)
+        os.replace(beside, target)
 
 
 def rendered(answer: Answer, output: Output) -> str:
@@ -159,7 +177,7 @@ def rendered(answer: Answer, output: Output) -> str:
 
         return terminal.shown(answer, to_file=output.out is not None)
     sheet = _sheet(answer, output.table)
-    return {"csv": _csv, "latex": _latex, "markdown": _markdown}[output.form](sheet)
+    return {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}[output.form](sheet)
 
 
 def _sheet(answer: Answer, name: str | None) -> Sheet:
@@ -217,114 +235,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return str(value)
-
-
-# ------------------------------------------------------------------------------------------------------------ tables
-
-
-def _csv(sheet: Sheet) -> str:
-    """RFC 4180, but with the line ends of the system; numbers with all their digits, what is missing empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([_safe(name) for name in sheet.columns])
-    for row in sheet.rows:
-        writer.writerow([_csv_cell(value) for value in row])
-    return stream.getvalue().rstrip("\n")
-
-
-def _csv_cell(value: Any) -> str:
-    value = value.item() if hasattr(value, "item") else value
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(float(value)) if isinstance(value, float) else str(int(value))
-    return _safe(_label(value))
-
-
-def _safe(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: one that begins like it gets a quotation mark in front."""
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) or text.startswith(FORMULA) else text
-
-
-def _label(value: Any) -> str:
-    return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-
-
-def _texts(sheet: Sheet) -> list[list[str]]:
-    columns = [column_texts(values, sheet.digits) for values in sheet.columns.values()]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def column_texts(values: Sequence[Any], digits: int) -> list[str]:
-    """The cells of a column for people: numbers of one column with as many digits after the point.
-
-    Examples
-    --------
-    >>> column_texts([11.7666, 2.0, None], 4), column_texts([1e-9, 0.5], 3), column_texts([1200, 7], 4)
-    (['11.77', '2.00', '–'], ['1e-09', '0.5'], ['1,200', '7'])
-    """
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
-    sizes = [abs(value) for value in plain if isinstance(value, float) and math.isfinite(value) and value]
-    whole = all(size == int(size) for size in sizes) and max(sizes, default=0.0) >= 10**digits
-    places = 0 if whole else max(0, digits - 1 - math.floor(math.log10(max(sizes, default=1.0))))
-    fixed = places <= digits + 2 and min(sizes, default=1.0) >= 10.0**-places
-    return [_cell(value, digits, places if fixed else None) for value in plain]
-
-
-def _cell(value: Any, digits: int, places: int | None) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{int(value):,}"
-    if isinstance(value, float):
-        if math.isinf(value):
-            return "∞" if value > 0 else "−∞"
-        return f"{value:.{digits}g}" if places is None else f"{value:,.{places}f}"
-    return _label(value)
-
-
-def are_numbers(values: Sequence[Any]) -> bool:
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
-    return all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in plain
-    )
-
-
-def _markdown(sheet: Sheet) -> str:
-    from vendimeter._markup import markdown_escaped
-
-    numbers = [are_numbers(list(column)) for column in sheet.columns.values()]
-    head = [markdown_escaped(name) for name in sheet.columns]
-    body = [
-        [cell if number else markdown_escaped(cell) for cell, number in zip(row, numbers, strict=True)]
-        for row in _texts(sheet)
-    ]
-    rule = ["---:" if number else ":---" for number in numbers]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
-
-
-def _latex(sheet: Sheet) -> str:
-    from vendimeter._markup import latex_escaped
-
-    numbers = [are_numbers(list(column)) for column in sheet.columns.values()]
-
-    def cell(text: str, number: bool) -> str:
-        if not number:
-            return latex_escaped(text)
-        text = {"–": "--", "∞": r"$\infty$"}.get(text, text.replace(",", "{,}"))
-        return f"$-${text[1:]}" if text.startswith("-") and text != "--" else text
-
-    body = [[cell(text, number) for text, number in zip(row, numbers, strict=True)] for row in _texts(sheet)]
-    return "\n".join([
-        f"\\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numbers)}}}",
-        r"\toprule",
-        " & ".join(latex_escaped(name) for name in sheet.columns) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in body),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ])  # fmt: skip

@@ -15,7 +15,7 @@ __all__ = ["plan"]
     short_help="What a score would take, without computing it.",
     examples=["vendi plan molecules.smi --tol 1e-2", "vendi plan embeddings.npy --kernel rbf --memory 2GiB"],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.reading
 @options.similarity
 @options.orders()
@@ -36,8 +36,9 @@ def plan(
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
 
-    check_target(output)
+    check_target(output, files)
     orders = work.orders_of(q)
+    work.refuse_groups(reading, "leave it away: groups are scored one by one, exactly, and need no plan.")
     work.check_solving(solving)
     with work.working(running) as said:
         given = work.looked_at(files, reading, similarity, running)
@@ -59,4 +60,4 @@ def plan(
     answer = Answer(
         "plan", found.to_dict(), str(found), [sheet], work.source_of(files, given, len(held)), running.seed
     )
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)

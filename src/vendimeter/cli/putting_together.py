@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vendimeter.cli import options
-from vendimeter.cli.options import Command, Output, Running, option
+from vendimeter.cli.options import Command, Output, Running, Solving, option
+
+if TYPE_CHECKING:
+    from vendimeter.cli.outputs import Source
 
 __all__ = ["merge"]
 
@@ -21,7 +25,7 @@ __all__ = ["merge"]
         "vendi merge part1.vendi part2.vendi",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.orders()
 @option("Precision", "--memory", metavar="SIZE", help="For groups: what may be held, such as 2GiB.")
 @option("Run", "--save", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -44,15 +48,31 @@ def merge(
     of all samples at once. Checkpoints of finished runs, and files of Accumulator.save, are such files too.
     """
     from vendimeter.cli import merging, work
-    from vendimeter.cli.gates import check, gate_of
-    from vendimeter.cli.outputs import Answer, Source, check_target, emit
-    from vendimeter.cli.scoring import words_and_tables
+    from vendimeter.cli.gates import check, check_gate, gate_of
+    from vendimeter.cli.outputs import Answer, check_target, emit
+    from vendimeter.cli.wording import words_and_tables
 
-    check_target(output)
+    check_target(output, files, save)
+    orders = work.orders_of(q)
+    work.check_solving(Solving(memory=memory))
+    check_gate(fail_under, orders)
     with work.working(running) as said:
-        result = merging.merge(files, work.orders_of(q), save, output.force, memory=memory)
+        result = merging.merge(files, orders, save, output.force, memory=memory)
     words, sheets = words_and_tables(result)
-    answer = Answer("merge", result.to_dict(), words, sheets, Source(files), running.seed)
+    found = result.to_dict()
+    answer = Answer("merge", found, words, sheets, _source(files, found), running.seed)
     answer.gate = gate_of(result, fail_under)
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)
     check(answer, running)
+
+
+def _source(files: tuple[str, ...], found: dict[str, Any]) -> Source:
+    """What the files were made from."""
+    from vendimeter.cli.outputs import Source
+
+    rows = found.get("groups") or found.get("profile") or [found]
+    notes = rows[0].get("diagnostics", {})
+    count = sum(row["n"] for row in rows if row["q"] == rows[0]["q"]) if "groups" in found else rows[0]["n"]
+    kernel = str(found.get("kernel") or notes.get("kernel", ""))
+    left_out = int(found.get("left_out", notes.get("left_out", 0)))
+    return Source(files, kernel=kernel, items=count, left_out=left_out)

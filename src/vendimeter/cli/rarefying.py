@@ -15,7 +15,7 @@ __all__ = ["rarefy"]
     short_help="Would more samples change the score? And the population's.",
     examples=["vendi rarefy captions.txt", "vendi rarefy embeddings.npy --q 2 --csv"],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.reading
 @options.similarity
 @options.orders(several=False)
@@ -44,8 +44,9 @@ def rarefy(
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
 
-    check_target(output)
+    check_target(output, files)
     order = work.one_order(q)
+    work.refuse_groups(reading, "leave it away, or take vendi compare, which compares groups at one size.")
     with work.working(running) as said:
         given = work.looked_at(files, reading, similarity, running)
         with work.explained(given):
@@ -58,4 +59,4 @@ def rarefy(
                   title="Mean score of random subsets, with the 5 % and 95 % quantiles among them")  # fmt: skip
     source = work.source_of(files, given, len(held))
     answer = Answer("rarefy", result.to_dict(), result.summary(), [curve], source, running.seed)
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)

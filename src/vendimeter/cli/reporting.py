@@ -21,11 +21,11 @@ __all__ = ["report", "written_report"]
     examples=[
         "vendi report captions.txt",
         "vendi report digits.npz --by digit -o digits.html",
-        "vendi report embeddings.parquet --column embedding --show caption",
+        "vendi report embeddings.parquet --column embedding --show caption -o shown.html",
         "vendi report real/ gan/ diffusion/ --reference real/ -o models.html",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="DATA…")
+@options.files("DATA…")
 @option("Page", "-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), default="report.html",
          show_default=True, metavar="FILE", help="The page to write.")  # fmt: skip
 @option("Page", "--force", is_flag=True, help="Overwrite a file that exists.")
@@ -34,7 +34,9 @@ __all__ = ["report", "written_report"]
          help="The column to show items by where the samples cannot be read, such as the captions or the paths of the "
               "pictures behind vectors.")  # fmt: skip
 @option("Page", "--reference", metavar="NAME",
-         help="With several collections: the one that the others are held against.")  # fmt: skip
+         help="The collection, or with --by the group, that the others are held against.")  # fmt: skip
+@option("Page", "--features", metavar="NAME",
+         help="With --reference: the encoder that distances are measured by, such as inception-fid.")  # fmt: skip
 @option("Page", "--threshold", type=float, default=0.95, show_default=True, metavar="SIMILARITY",
          help="From which on two items are near copies.")  # fmt: skip
 @options.reading
@@ -49,6 +51,7 @@ def report(
     title: str | None,
     show: str | None,
     reference: str | None,
+    features: str | None,
     threshold: float,
     reading: Reading,
     similarity: Similarity,
@@ -64,7 +67,7 @@ def report(
     words = ["vendi", *sys.argv[1:]]
     written_report(
         files, reading, similarity, running, out=out, force=force, title=title, show=show, reference=reference,
-        threshold=threshold, q=q, command=shlex.join(words),
+        features=features, threshold=threshold, q=q, command=shlex.join(words),
     )  # fmt: skip
     click.echo(str(out))
 
@@ -80,24 +83,32 @@ def written_report(
     title: str | None = None,
     show: str | None = None,
     reference: str | None = None,
+    features: str | None = None,
     threshold: float = 0.95,
     q: str = "1,0,2,inf",
     command: str = "",
 ) -> None:
     """Read, analyse, and write the page."""
     import vendimeter as vm
+    from vendimeter._membership import read
+    from vendimeter._optional import require
     from vendimeter.cli import work
     from vendimeter.cli.comparing import named_reference
-    from vendimeter.cli.inputs import several
-    from vendimeter.cli.merging import refuse_existing
+    from vendimeter.cli.failures import check_interrupted
+    from vendimeter.cli.inputs import bare, several
+    from vendimeter.cli.merging import refuse_existing, refuse_input
     from vendimeter.cli.terminal import say
     from vendimeter.errors import InputError
 
+    require("jinja2", extra="report", purpose="the HTML report")  # before an hour of reading, not after it
     refuse_existing(out, force)
-    if reference is not None and len(files) == 1:
+    refuse_input(out, files)
+    if reference is not None and len(files) == 1 and not reading.by:
         raise InputError(
-            "--reference was given with one collection; expected several, and it is one of them."
+            "--reference was given with one collection; expected several, and it is one of them, or groups, with --by."
         )
+    if features is not None and reference is None:
+        raise InputError("--features was given without --reference; expected both, or neither.")
     if reading.by and len(files) > 1:
         raise InputError(
             f"--by and {len(files)} collections were given; expected groups of one, or several without --by."
@@ -109,14 +120,12 @@ def written_report(
         say(f"{given.first.source}: {given.about}", running.quiet)
         notes = [f"The samples were {given.about}."] if given.guessed else []
         for name, one in found.items():
-            about = f"{len(one):,} items" if len(found) == 1 else f"{name}: {len(one):,} items"
+            named = "" if len(found) == 1 else f"{name}: "
             skipped = one.skipped.count
             if skipped:
-                about += f", {skipped:,} broken records left out"
-                notes.append(
-                    f"{'' if len(found) == 1 else name + ': '}{skipped:,} broken records were left out."
-                )
-            say(about, running.quiet)
+                were = "record was" if skipped == 1 else "records were"
+                notes.append(f"{named}{skipped:,} broken {were} left out.")
+            say(f"{named}{work.counted(one)}", running.quiet)
         shown: dict[str, Any] = {name: one[show] for name, one in found.items()} if show is not None else {}
         with work.explained(given):
             if len(found) == 1:
@@ -124,16 +133,22 @@ def written_report(
                 by = samples.labels if reading.by else None
                 if by is None and not _has_folders(samples):
                     samples.labels = None
+                groups = [] if reference is None else list(read(by, len(samples), None).labels)
                 page = vm.report(
-                    samples, kernel, by=by, q=orders, show=shown.get(name), title=title or name, threshold=threshold,
+                    samples, kernel, by=by, q=orders, show=shown.get(name), features=features,
+                    reference=named_reference(reference, groups), title=title or name, threshold=threshold,
                     command=command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
             else:
+                for one in found.values():
+                    bare(one)  # refuses what several collections cannot have
+                    one.labels = None
                 page = vm.report(
-                    {name: one.samples for name, one in found.items()}, kernel, q=orders, show=shown or None,
+                    found, kernel, q=orders, show=shown or None, features=features,
                     reference=named_reference(reference, list(found), files), title=title or " · ".join(found),
                     threshold=threshold, command=command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
+    check_interrupted()
     page.write(out, overwrite=force)
 
 

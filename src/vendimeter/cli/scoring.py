@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from vendimeter.cli.options import Command, Output, Reading, Running, Similarity
 
 if TYPE_CHECKING:
     from vendimeter.cli.inputs import Input
-    from vendimeter.cli.outputs import Answer, Sheet
+    from vendimeter.cli.outputs import Answer
 
-__all__ = ["answer_of", "score", "words_and_tables"]
+__all__ = ["answer_of", "score"]
 
 # Columns that tell which prompt a list of answers belongs to, by the names that data sets give them.
 UNITS = (
@@ -48,7 +47,7 @@ UNITS = (
         "vendi score 'shards/*.npy' --checkpoint run.vendi",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @options.reading
 @option("Data", "--groups", metavar="NAME", help="A column with lists of samples, such as answers to one prompt: "
          "each list is scored, and --by averages over them.")  # fmt: skip
@@ -87,12 +86,14 @@ def score(
     from vendimeter.cli.gates import check
     from vendimeter.cli.outputs import check_target, emit
 
-    check_target(output)
+    check_target(output, files, save, shared=[checkpoint])
+    if output.table in ("means", "differences") and groups is None:
+        raise click.UsageError(f"--table {output.table} is of lists of samples; expected --groups NAME, too.")
     answer = answer_of(
         files, reading, similarity, running, q=q, solving=solving, groups=groups, unit=unit, checkpoint=checkpoint,
         save=save, overwrite=output.force, fail_under=fail_under,
     )  # fmt: skip
-    emit(answer, output)
+    emit(answer, output, running.quiet)
     check(answer, running)
 
 
@@ -115,6 +116,7 @@ def answer_of(
     from vendimeter.cli import work
     from vendimeter.cli.gates import check_gate, gate_of
     from vendimeter.cli.outputs import Answer
+    from vendimeter.cli.wording import words_and_tables
     from vendimeter.errors import InputError
 
     solving = solving or Solving()
@@ -257,6 +259,7 @@ def _of_lists(
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet
+    from vendimeter.cli.wording import words_and_tables
     from vendimeter.errors import InputError
 
     if not given.first.is_group:
@@ -297,86 +300,9 @@ def _of_lists(
         sheets.append(Sheet("differences", columns, title="Differences (first − second), in pairs", digits=4))
     each = scores.to_dict()
     result = {"kernel": each["kernel"], "unit": unit, **found.to_dict(), "groups": each["groups"]}
-    sheets.append(replace(_groups(scores)[1][0], visible=()))
+    sheets.append(replace(words_and_tables(scores)[1][0], visible=()))
     order = "" if float(scores.q) == 1 else f" of order {scores.q:g}"
     words = f"Mean Vendi Score{order} over {len(scores):,} lists"
     if found.left_out:
         words += f"; {found.left_out:,} of them empty, and left out"
     return Answer("score", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
-
-
-# ----------------------------------------------------------------------------------------------------- in words
-
-
-def words_and_tables(result: Any) -> tuple[str, list[Sheet]]:
-    """A Score, a Profile or GroupScores as words and tables."""
-    from vendimeter.cli.outputs import Sheet
-
-    if hasattr(result, "labels"):
-        return _groups(result)
-    scores = [result] if hasattr(result, "bounds") else list(result.values())
-    columns = {
-        "order q": [_order(one.q) for one in scores],
-        "score": [float(one) for one in scores],
-        "low": [one.bounds[0] for one in scores],
-        "high": [one.bounds[1] for one in scores],
-        "level": [one.level for one in scores],
-        "n": [one.n for one in scores],
-        "method": [one.method for one in scores],
-    }
-    if len(scores) == 1:
-        return _score(scores[0]), [Sheet("scores", columns, digits=10, visible=())]
-    words = f"Vendi Scores of {scores[0].n:,} items"
-    return words, [Sheet("scores", columns, visible=("order q", "score", "low", "high", "level"))]
-
-
-def _order(q: float) -> float | int:
-    """An order as one writes it: 1, not 1.0."""
-    return int(q) if float(q).is_integer() else float(q)
-
-
-def _score(score: Any) -> str:
-    from vendimeter.results import percentage
-
-    name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
-    low, high = score.bounds
-    narrow = score.half_width <= 1e-6 * score
-    within = (
-        f"is within {score.half_width:.0e} of that" if narrow else f"lies between {low:.6g} and {high:.6g}"
-    )
-    claim = (
-        f"with {percentage(score.confidence)} confidence" if score.level == "probabilistic" else score.level
-    )
-    exact = (
-        f"The exact score {within} ({claim})."
-        if score.level != "none"
-        else "Nothing is claimed of its error."
-    )
-    removed = score.diagnostics.get("removed_mass", 0.0)
-    projected = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
-    items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
-    return f"{name}: {score:.4f}\nAs diverse as {items}, out of {score.n:,}. {exact}{projected}"
-
-
-def _groups(groups: Any) -> tuple[str, list[Sheet]]:
-    from vendimeter.cli.outputs import Sheet
-
-    data = groups._long()
-    several = len(set(data["q"])) > 1
-    columns = {"group": data["group"], "items": data["n"], "q": [_order(q) for q in data["q"]]}
-    columns |= {name: data[name] for name in ("score", "low", "high", "level")}
-    rank = sorted(range(len(data["score"])), key=lambda i: (math.isnan(data["score"][i]), -data["score"][i]))
-    sheet = Sheet(
-        "scores", columns, digits=4, shown=40, bar=None if several else "score",
-        visible=("group", "items", "q", "score") if several else ("group", "items", "score"),
-        order=None if several else rank,
-    )  # fmt: skip
-    removed = max((mass for mass in data.get("removed_mass", ()) if mass == mass), default=0.0)
-    words = [f"Negative eigenvalues of mass up to {removed:.2g} were left out."] if removed > 0 else []
-    if len(groups) > 40 and not several:
-        (mean,) = groups.mean()
-        words.insert(
-            0,
-            f"Mean over {mean.units:,} groups: {mean.mean:.4f} ± {mean.standard_error:.2g} (standard error)",
-        )
-    return " ".join(words), [sheet]

@@ -23,7 +23,7 @@ METHODS = ("vendi", "logdet", "farthest", "facility", "random")  # as in analysi
         "vendi select molecules.smi -k 50 --method facility --json",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@options.files()
 @option(
     "Selection", "-k", "count", type=click.IntRange(1), required=True, metavar="N", help="How many items."
 )
@@ -53,9 +53,14 @@ def select(
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.errors import InputError
 
-    check_target(output)
+    check_target(output, files)
     order = work.one_order(q)
+    if reading.weight is not None:
+        raise InputError(
+            f"--weight {reading.weight} was given, and items are chosen one by one; leave it away."
+        )
     with work.working(running) as said:
         given = work.looked_at(files, reading, similarity, running)
         with work.explained(given):
@@ -71,13 +76,16 @@ def select(
                 quotas = _quotas(list(held.labels), count)
                 result = vm.select(held, quotas=quotas, by=held.labels, **found)
             else:
-                result = vm.select(held.samples, count, **found)
+                result = vm.select(held, count, **found)
     columns = work.items_of(held, result.indices.tolist())
     columns = {"rank": list(range(1, result.k + 1)), **columns, "gain": result.gains.tolist()}
     methods = {"method": list(result.comparison), "score": list(result.comparison.values())}
     sheets = [Sheet("chosen", columns, digits=5, shown=40)]
     if methods["method"]:
-        sheets.append(Sheet("methods", methods, title="As many items, chosen otherwise", bar="score"))
+        visible = None if len(methods["method"]) > 1 else ()  # with --only the words say it all
+        sheets.append(
+            Sheet("methods", methods, title="As many items, chosen otherwise", bar="score", visible=visible)
+        )
     answer = Answer(
         "select",
         result.to_dict(),
@@ -86,7 +94,7 @@ def select(
         work.source_of(files, given, len(held)),
         running.seed,
     )
-    emit(work.finished(answer, said), output)
+    emit(work.finished(answer, said), output, running.quiet)
 
 
 def _quotas(labels: list[object], count: int) -> dict[object, int]:
@@ -95,7 +103,12 @@ def _quotas(labels: list[object], count: int) -> dict[object, int]:
 
     from vendimeter.errors import InputError
 
-    sizes = Counter(labels)
+    try:
+        sizes = Counter(labels)
+    except TypeError:
+        raise InputError(
+            "--by names a column of lists, and items of several groups have no quota; expected one label an item."
+        ) from None
     if count > len(labels):
         raise InputError(f"-k {count:,} items were asked for and there are {len(labels):,}; expected fewer.")
     quotas = dict.fromkeys(sizes, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from vendimeter.cli.outputs import Answer, Sheet
+    from vendimeter.cli.outputs import Answer
+    from vendimeter.cli.sheets import Sheet
 
 __all__ = ["console", "encodable", "is_terminal", "printable", "printable_lines", "say", "shown", "wrapped"]
 
@@ -32,7 +34,8 @@ def say(text: str, quiet: bool = False) -> None:
     """Something beside the result, on standard error."""
     if not quiet:
         shown = printable_lines(text)
-        click.echo(wrapped(shown, sys.stderr) if is_terminal(sys.stderr) else shown, err=True)
+        with contextlib.suppress(OSError):  # nobody can be told, and the result matters more
+            click.echo(wrapped(shown, sys.stderr) if is_terminal(sys.stderr) else shown, err=True)
 
 
 def is_terminal(stream: Any) -> bool:
@@ -124,7 +127,7 @@ def _words(text: str) -> Text:
 def _sheet(sheet: Sheet, width: int | None) -> Text | None:
     from rich.text import Text
 
-    from vendimeter.cli.outputs import are_numbers, column_texts
+    from vendimeter.cli.sheets import are_numbers, cells_of
     from vendimeter.cli.tables import Column, table
 
     names = list(sheet.columns) if sheet.visible is None else list(sheet.visible)
@@ -139,7 +142,7 @@ def _sheet(sheet: Sheet, width: int | None) -> Text | None:
     columns = []
     for name in names:
         values = list(sheet.columns[name])
-        texts = column_texts(values, sheet.digits)
+        texts = cells_of(sheet, name)
         heading = printable(sheet.headings.get(name, name))
         columns.append(Column(heading, [printable(texts[i]) for i in order], are_numbers(values)))
     bars = None

@@ -21,6 +21,8 @@ from vendimeter.kernels import as_kernel
 from vendimeter.spectrum import parse_orders
 
 __all__ = [
+    "check_solving",
+    "counted",
     "explained",
     "finished",
     "items_of",
@@ -28,6 +30,7 @@ __all__ = [
     "noted",
     "one_order",
     "orders_of",
+    "refuse_groups",
     "source_of",
     "whole",
     "working",
@@ -89,13 +92,19 @@ def whole(given: Input, running: Running, reading: Reading) -> Collection:
 def noted(given: Input, reading: Reading, count: int) -> str:
     """How many there are, by what they are grouped and weighted, and what was left out."""
     first = given.first
-    noun = "list" if first.is_group else "item"
-    about = f"{count:,} {noun}{'' if count == 1 else 's'}"
+    about = ""
     if reading.by:
         about += f", grouped by {' and '.join(reading.by)}"
     if first.weights is not None:
         about += f", weighted by {reading.weight}"
-    skipped = first.skipped
+    return counted(first, count, about)
+
+
+def counted(read: Collection, count: int | None = None, more: str = "") -> str:
+    """How many there are in what was read, and how many broken records were left out, with the first of them."""
+    count = len(read) if count is None else count
+    about = f"{count:,} {'list' if read.is_group else 'item'}{'' if count == 1 else 's'}{more}"
+    skipped = read.skipped
     if skipped.count:
         place, reason = skipped.records[0]
         were = "record was" if skipped.count == 1 else "records were"
@@ -124,10 +133,18 @@ def check_solving(solving: Solving) -> None:
         raise InputError(
             f"--tol {solving.tol:g}; expected a relative half-width between 0 and 1, such as 1e-3."
         )
-    if solving.method is not None and solving.method not in METHODS:
+    if solving.method is not None and solving.method not in ("auto", *METHODS):
         raise unknown("method", solving.method, METHODS)
     if solving.memory is not None:
         byte_count(solving.memory, "--memory")
+
+
+def refuse_groups(reading: Reading, instead: str) -> None:
+    """Refuse --by where all samples are taken together: it would be read, and not heeded."""
+    if reading.by:
+        raise InputError(
+            f"--by {' and '.join(reading.by)} was given, and all samples are taken together; {instead}"
+        )
 
 
 def one_order(text: str) -> str:
@@ -150,7 +167,7 @@ def items_of(collection: Collection, positions: Sequence[int]) -> dict[str, list
     if collection.labels is not None:
         columns["label"] = [_label(collection.labels[i]) for i in places]
     samples = collection.samples
-    if not collection.is_table and places and isinstance(samples[places[0]], str | bytes | PurePath):
+    if not collection.is_table and isinstance(samples[0], str | bytes | PurePath):
         columns["sample"] = [str(samples[i]) for i in places]
     return columns
 

@@ -77,6 +77,18 @@ class Pixels(Kernel):
         features.kernel = self
         return features
 
+    def vectors(self, samples: Any) -> np.ndarray:
+        """The pixels of each picture in a row, red, green and blue, from 0 to 1: for metrics that take features.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Pixels(2).vectors(np.full((1, 2, 2), 51, dtype=np.uint8)).round(3)
+        array([[0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]], dtype=float32)
+        """
+        rows, grey = self._rows(samples)
+        return np.asarray(to_host(_tripled(rows) if grey else rows), dtype=np.float32) / np.float32(255)
+
     def _rows(self, samples: Any) -> tuple[Any, bool]:
         """A row of uint8 a picture, and whether there is one column a pixel, or three."""
         items, size = pictures(samples), as_size(self.size)

@@ -22,6 +22,7 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["BLEU", "NGram"]
 
+LONGEST = 1000  # letters or words of an n-gram
 STREAMED = 16_384  # columns of features that are accumulated, at most
 MOST = 1 << 24  # columns of hashed n-grams; memory grows with them, whether they are used or not
 
@@ -75,6 +76,11 @@ class NGram(Kernel):
         if not (1 <= low <= high < math.inf and low == int(low) and high == int(high)):
             raise InputError(
                 f"NGram({brief(self.low)}, {brief(self.high)}): expected whole numbers with 1 ≤ low ≤ high."
+            )
+        if high > LONGEST:
+            raise InputError(
+                f"NGram({brief(self.low)}, {brief(self.high)}): expected lengths up to {LONGEST}; longer n-grams are "
+                "hardly ever shared."
             )
         object.__setattr__(self, "low", int(low))
         object.__setattr__(self, "high", int(high))

@@ -20,6 +20,8 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["Cosine", "Polynomial", "unit_rows"]
 
+STEEPEST = 1000  # degree of a polynomial kernel: the product of so many
+
 
 def not_finite(row: np.ndarray, position: int) -> InputError:
     """The error for a row with a value that is not finite."""
@@ -152,6 +154,10 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole_number(self.degree, "degree"))
+        if self.degree > STEEPEST:
+            raise InputError(
+                f"degree={self.degree}; expected one up to {STEEPEST}. For a similarity that falls faster take RBF."
+            )
         if not 0 <= as_number(self.offset) < math.inf:
             raise InputError(f"offset={brief(self.offset)}; expected a finite number from 0 up.")
 

@@ -56,7 +56,8 @@ function chartConfig(width, spec, values) {
     // Lines lead from marks to the axis of numbers.
     axisX: { grid: down.length > 0 && across.length === 0, titleAnchor: "end", tickCount: Math.max(3, Math.round(width / 110)) },
     axisY: { domain: false, ticks: false, titleAngle: 0, titleAnchor: "start", titleAlign: "left", titleY: -14, titleX: 0 },
-    axisXDiscrete: { labelAngle: slanted && longest > 3 ? -40 : 0 },
+    // Slanted names need no more room than their height: all of them are there, as long as that is.
+    axisXDiscrete: { labelAngle: slanted && longest > 3 ? -40 : 0, labelOverlap: across.length * 15 > width - 60 ? "parity" : false },
     axisBand: { grid: false },
     legend: {
       orient: "top",
@@ -71,7 +72,7 @@ function chartConfig(width, spec, values) {
       columns: Math.max(1, Math.floor(width / Math.min(longestSeries * 7.5 + 40, 280))),
       labelLimit: Math.min(240, width - 40),
       columnPadding: 18,
-      offset: 28, // room for the title of the axis
+      offset: 34, // room for the title of the axis
     },
     header: { labelColor: ink, titleColor: muted, labelFontSize: 12.5, titleFontWeight: "normal" },
     title: { color: ink, anchor: "start", fontSize: 14 },
@@ -98,11 +99,16 @@ function thinGrid(compiled) {
   return compiled;
 }
 
+// Vega groups rows by their names in plain objects, where "__proto__" is no name: a mark without width makes it one.
+function harmless(_, value) {
+  return typeof value === "string" && value in Object.prototype ? `${value}\u200b` : value;
+}
+
 class ChartPlace {
   constructor(figure) {
     this.figure = figure;
     this.plot = figure.querySelector(".plot");
-    const given = JSON.parse(figure.querySelector("script").textContent);
+    const given = JSON.parse(figure.querySelector("script").textContent, harmless);
     this.height = given.height;
     this.spec = given.spec;
     this.values = given.rows.map((row) => Object.fromEntries(given.names.map((name, i) => [name, row[i]])));

@@ -75,7 +75,7 @@ function filterable(block, table) {
 for (const block of document.querySelectorAll("div.table")) {
   const table = block.querySelector("table");
   if (block.dataset.filterable !== undefined) filterable(block, table);
-  sortable(table);
+  if (block.dataset.sortable !== undefined) sortable(table);
 }
 
 // A box takes the focus only while there is something to scroll.
