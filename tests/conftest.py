@@ -4,7 +4,6 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from array_libraries import Library
+from places import SHARED_DATA
 from vendimeter import _devices
 
 # The same examples on every run, so that a failure in CI is a failure here; and no deadline, because the machines that
@@ -31,9 +32,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data that lies beside the repository; tests that need it are skipped where it is absent."""
@@ -42,14 +40,6 @@ def shared_data() -> Path:
             "the folder ../shared/data is not there; it holds real data and is not part of the repository"
         )
     return SHARED_DATA
-
-
-@dataclass(frozen=True)
-class Library:
-    """An array library: its name and how to make one of its arrays."""
-
-    name: str
-    array: Callable[[Any], Any]
 
 
 # On a machine with a GPU, VENDIMETER_TEST_GPU=1 runs the same bodies there instead.

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import vendimeter as vm
 from accumulators import X, filled, hashing, state
-from conftest import Library
+from array_libraries import Library
 from vendimeter import _devices
 from vendimeter.accumulate import HELD, WIDEST
 from vendimeter.errors import (

@@ -23,7 +23,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from conftest import Library
+from array_libraries import Library
 from test_accumulate_files import put, rewritten, say
 from vendimeter.accumulate_groups import LABEL_BYTES, SPARSE_LABEL_BYTES
 from vendimeter.errors import (

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from conftest import Library
+from array_libraries import Library
 from vendimeter import _devices
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, IndefiniteError, InputError
 from vendimeter.kernels import (

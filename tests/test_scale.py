@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from conftest import Library
+from array_libraries import Library
 from vendimeter import _progress
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.kernels import RBF, Cosine, FromFunction, Jaccard, NGram

@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from conftest import Library
+from array_libraries import Library
 from vendimeter import _score_stream
 from vendimeter.errors import EmptyError, InputError, MismatchError
 from vendimeter.kernels import RBF, Cosine, Embed, On, RandomFeatures

@@ -96,7 +96,7 @@ REAL = ("digits", "captions")
 @pytest.fixture(scope="module")
 def real(request):
     """The folder of real data or None: most cases do without."""
-    from conftest import SHARED_DATA
+    from places import SHARED_DATA
 
     return SHARED_DATA if SHARED_DATA.is_dir() else None
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import hadamard
 from scipy.stats import chi2
 
-from conftest import Library
+from array_libraries import Library
 from vendimeter import _devices
 from vendimeter.errors import (
     AsymmetryError,
