@@ -1,8 +1,14 @@
-"""What the experiment scripts share: IntDiv, verdicts on claims, and writing results in one step."""
+"""What the experiment scripts share: where data lies, verdicts on claims, and writing results in one step.
+
+A script states claims of the paper, computes what bears on them through the public API, and writes NAME.json (numbers
+and verdicts) and NAME.png (a picture of numbers). `summary.py` puts all of them together. Pictures that show samples of
+data sets are galleries: they are written beside, and never kept in the repository.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +19,18 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 import vendimeter as vm
 
-DEFAULT_OUT = Path(__file__).resolve().parents[1] / "build" / "experiments"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments" / "results"  # numbers and pictures of numbers, in the repository
+GALLERIES = ROOT / "build" / "experiments"  # samples of data sets, which are not ours to give on
+DATA = ROOT.parent / "shared" / "data"
+COLOURS = 64  # of a picture that is kept: a third of the bytes, and no difference to see
+
+REPRODUCED, IN_DIRECTION, NOT_REPRODUCED = "reproduced", "reproduced in direction", "not reproduced"
+NOT_RUN = "could not be run"
 
 # The palette of Okabe and Ito, which stays distinct for colour-blind readers.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -43,17 +57,44 @@ def internal_diversity(samples: Any, kernel: vm.kernels.Kernel) -> float:
     return max(0.0, 1.0 - mean)  # no similarity exceeds 1, but rounding may take the mean a hair above
 
 
+class Missing(Exception):
+    """Data that is not there, with where to get it."""
+
+
 class Claims:
-    """The claims of a figure, each with what was measured and a verdict on it."""
+    """The claims of a figure or table, each with the paper's number, what was measured, and a verdict on it."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, str]] = []
 
-    def check(self, name: str, claim: str, *, holds: bool, direction: bool, measured: str) -> None:
+    def check(
+        self, name: str, claim: str, *, holds: bool, direction: bool, measured: str, paper: str = ""
+    ) -> None:
         """Record a verdict: `holds` if the numbers are as claimed, `direction` if they at least move that way."""
-        verdict = "reproduced" if holds else "reproduced in direction" if direction else "not reproduced"
-        self.records.append({"name": name, "claim": claim, "measured": measured, "verdict": verdict})
-        print(f"{name}: {verdict}\n  claim:    {claim}\n  measured: {measured}")
+        verdict = REPRODUCED if holds else IN_DIRECTION if direction else NOT_REPRODUCED
+        self._record(name, claim, paper, measured, verdict)
+
+    def not_run(self, name: str, claim: str, *, why: str, paper: str = "") -> None:
+        """Record a claim that could not be looked at, and why."""
+        self._record(name, claim, paper, why, NOT_RUN)
+
+    def _record(self, name: str, claim: str, paper: str, measured: str, verdict: str) -> None:
+        record = {"name": name, "claim": claim, "measured": measured, "verdict": verdict}
+        if paper:
+            record["paper"] = paper
+        self.records.append(record)
+        print(f"{name}: {verdict}\n  claim:    {claim}")
+        if paper:
+            print(f"  paper:    {paper}")
+        print(f"  measured: {measured}")
+
+
+def file_of(options: argparse.Namespace, name: str, origin: str) -> Path:
+    """A file of the data folder; where it is not there, an error that says where it comes from."""
+    path = options.data / name
+    if not path.exists():
+        raise Missing(f"{name} is not in the folder of data; expected {origin}. Name the folder with --data.")
+    return path
 
 
 def rising(values: Iterable[float]) -> bool:
@@ -69,23 +110,57 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """The options that all scripts have."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of results (experiments/results)")
+    parser.add_argument("--galleries", type=Path, default=GALLERIES,
+                        help="folder of pictures that show samples (build/experiments)")  # fmt: skip
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options; the folders of results exist then."""
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
+    return options
+
+
 def parse_out(argv: Sequence[str] | None, description: str) -> Path:
-    """The output folder from the command line, created if need be."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="output folder (build/experiments)")
-    out: Path = parser.parse_args(argv).out
-    out.mkdir(parents=True, exist_ok=True)
+    """The output folder of a script that needs no data, created if need be."""
+    out: Path = parsed(parser_of(description), argv).out
     return out
 
 
-def write(out: Path, name: str, results: dict[str, Any], figure: Figure) -> None:
-    """Write NAME.json and NAME.png into the folder."""
+def write(
+    out: Path,
+    name: str,
+    results: dict[str, Any],
+    figure: Figure | None,
+    extra: dict[str, Figure] | None = None,
+) -> None:
+    """Write NAME.json, NAME.png, and NAME-KEY.png for each further figure, into the folder."""
     text = json.dumps(
-        {"vendimeter": vm.__version__, **results}, indent=2, ensure_ascii=False, allow_nan=False
+        {"vendimeter": vm.__version__, **results}, indent=1, ensure_ascii=False, allow_nan=False
     )
     _replace(out / f"{name}.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
-    _replace(out / f"{name}.png", lambda path: figure.savefig(path, format="png", dpi=160))
-    print(f"wrote {name}.json and {name}.png")
+    figures = {} if figure is None else {name: figure}
+    figures |= {f"{name}-{key}": one for key, one in (extra or {}).items()}
+    for stem, one in figures.items():
+        picture(out / f"{stem}.png", one)
+    print("wrote " + ", ".join([f"{name}.json", *(f"{stem}.png" for stem in figures)]))
+
+
+def picture(path: Path, figure: Figure, dpi: int = 130) -> None:
+    """Write a figure, in few colours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    image = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    _replace(path, lambda there: image.save(there, format="PNG", optimize=True))
 
 
 def _replace(path: Path, fill: Callable[[Path], Any]) -> None:

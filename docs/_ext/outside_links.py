@@ -14,6 +14,7 @@ PAGES = {
     "CONTRIBUTING": "project/contributing",
     "benchmarks/README": "project/benchmarks",
     "experiments/README": "project/experiments",
+    "experiments/unclear": "project/unclear",
 }
 
 

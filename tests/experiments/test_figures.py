@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import runpy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+import reruns
+from reruns import verdicts
 
 
 def rerun(name: str, out: Path) -> dict[str, Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXPERIMENTS)  # as when the script is run: its neighbours can be imported
-        assert runpy.run_path(str(EXPERIMENTS / f"{name}.py"))["main"](["--out", str(out)]) == 0
+    results = reruns.rerun(name, out)
     assert sorted(path.name for path in out.iterdir()) == [f"{name}.json", f"{name}.png"]
     assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    return json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +26,6 @@ def figure1(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def figure2(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return rerun("figure2", tmp_path_factory.mktemp("figure2"))
-
-
-def verdicts(results: dict[str, Any]) -> dict[str, str]:
-    return {claim["name"]: claim["verdict"] for claim in results["claims"]}
 
 
 def test_every_claim_of_figure_1_is_reproduced(figure1):
@@ -85,17 +77,3 @@ def test_widening_modes_take_vs_from_five_to_seven(figure2):
     assert (np.diff(vs) > 0).all()
     assert (vs[0], vs[-1]) == (pytest.approx(5, rel=0.05), pytest.approx(7, rel=0.05))
     assert rows[-1]["intdiv"]["mean"] / rows[0]["intdiv"]["mean"] < 1.03
-
-
-@pytest.mark.parametrize(
-    ("holds", "direction", "verdict"),
-    [
-        (True, True, "reproduced"),
-        (False, True, "reproduced in direction"),
-        (False, False, "not reproduced"),
-    ],
-)
-def test_a_verdict_follows_the_numbers(holds, direction, verdict):
-    claims = runpy.run_path(str(EXPERIMENTS / "_common.py"))["Claims"]()
-    claims.check("name", "A claim.", holds=holds, direction=direction, measured="numbers")
-    assert claims.records[0]["verdict"] == verdict

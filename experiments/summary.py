@@ -1,0 +1,162 @@
+"""The summary of all reruns: README.md and unclear.md, from the results that the scripts wrote.
+
+python summary.py            # writes both
+python summary.py --check    # exit code 1 where they do not say what the results say
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import _common as common
+
+HERE = Path(__file__).resolve().parent
+
+# In the order of the paper: script, what it is of the paper, the data it needs.
+PARTS = {
+    "figure1": ("Figure 1: shapes and colours", "made"),
+    "figure2": ("Figure 2: mixtures of normals", "made"),
+    "sample_complexity": ("Sample complexity", "made; MNIST"),
+    "molecules": ("Molecules: table and kernel matrices", "MOSES"),
+    "stacked_mnist": ("Stacked MNIST: the table of modes", "in the repository"),
+    "images": ("Image models: tables", "CIFAR-100, MNIST, Fashion-MNIST; folders of your own"),
+    "captions": ("Captions: table, scatter, examples", "COCO captions; captions of models by path"),
+    "mode_dropping": ("Mode dropping", "MNIST, Brown; MultiNLI by path"),
+    "image_categories": ("Categories of images", "CIFAR-100, Fashion-MNIST, attributes of CelebA"),
+    "text_categories": ("Categories of text", "Brown; MultiNLI, Amazon by path"),
+    "scents": ("Categories of scents", "GoodScents"),
+    "eigenvectors": ("Eigenvectors", "CIFAR-100"),
+}
+VERDICTS = [common.REPRODUCED, common.IN_DIRECTION, common.NOT_REPRODUCED, common.NOT_RUN]
+MARKS = dict(zip(VERDICTS, ["✓", "≈", "✗", "–"], strict=True))
+
+HEAD = """# The paper, rerun
+
+Every figure and table of Friedman and Dieng, *The Vendi Score: A Diversity Evaluation Metric for Machine Learning*
+(TMLR 2023), one script each, through the public API. A script states what the paper claims, computes what bears on
+it, and says how that went: ✓ reproduced, ≈ reproduced in direction (the numbers move as claimed and are not those of
+the paper), ✗ not reproduced, – could not be run. A verdict is computed from the numbers, never written down, and what
+did not work stays in.
+
+`make experiments` runs them all, and writes this page from what they found. Scripts take data from a folder
+(`--data`), say in their first lines where to get what is missing, and run on it when given the path. Numbers and
+pictures of numbers are in `results/`; galleries of pictures, drawn molecules and texts are written to
+`build/experiments`, and are not kept. What in the paper does not hold as printed is on [a page of its
+own](unclear.md).
+
+"""
+TAIL = """
+## Beside the paper
+
+`answers.py FILE [--model FOLDER]` compares the score of the answers to a prompt with NoveltyBench's count of
+different ones (rank correlation 0.67 with n-grams and 0.71 with MiniLM on the 100 curated prompts, ten answers of
+Gemini 1.5 Pro each)."""
+UNCLEAR = """# What in the paper does not hold as printed, or is unclear
+
+Found while [rerunning it](README.md); each is shown by a computation, of `unclear.py` or of the script that is named.
+None of them touches the definition of the score or its properties.
+
+"""
+
+
+def cell(text: str) -> str:
+    """Text as a cell of a table."""
+    return (
+        text.replace("|", "\\|")
+        .replace("<", "&lt;")
+        .replace("*", "\\*")
+        .replace("_", "\\_")
+        .replace("\n", " ")
+    )
+
+
+def results_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results that are there, in the order of the paper."""
+    found = {}
+    for name in PARTS:
+        path = folder / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def overview(held: dict[str, dict[str, Any]]) -> str:
+    counts: Counter[str] = Counter(claim["verdict"] for one in held.values() for claim in one["claims"])
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    lines = [f"{sum(counts.values())} claims: {said}.\n", "| of the paper | script | data | ✓ | ≈ | ✗ | – |"]
+    lines.append("|:---|:---|:---|---:|---:|---:|---:|")
+    for name, one in held.items():
+        title, data = PARTS[name]
+        of = Counter(claim["verdict"] for claim in one["claims"])
+        numbers = " | ".join(str(of[verdict] or "") for verdict in VERDICTS)
+        lines.append(f"| [{title}](#{anchor(title)}) | `{name}.py` | {data} | {numbers} |")
+    return "\n".join(lines)
+
+
+def anchor(title: str) -> str:
+    """What a heading is called in links."""
+    return "".join(mark for mark in title.lower().replace(" ", "-") if mark.isalnum() or mark in "-_")
+
+
+def section(name: str, one: dict[str, Any], folder: Path) -> str:
+    title, _ = PARTS[name]
+    lines = [f"## {title}\n"]
+    for path in sorted(folder.glob(f"{name}.png")) + sorted(folder.glob(f"{name}-*.png")):
+        lines.append(f"![{title}, as computed by {name}.py](results/{path.name})\n")
+    lines += ["| claim | in the paper | here | |", "|:---|:---|:---|:---|"]
+    for claim in one["claims"]:
+        parts = [claim["claim"], claim.get("paper", ""), claim["measured"]]
+        lines.append(f"| {' | '.join(map(cell, parts))} | {MARKS[claim['verdict']]} |")
+    return "\n".join(lines)
+
+
+def unclear_page(held: dict[str, Any]) -> str:
+    lines = []
+    for one in held["findings"]:
+        lines.append(f"## {one['where']}\n")
+        lines.append(f"- **Printed:** {cell(one['printed'])}.")
+        lines.append(f"- **Computed:** {cell(one['computed'])}.")
+        lines.append(f"- **Meant, it seems:** {cell(one['meant'])}.\n")
+    lines.append("## Out of scope\n")
+    lines += [f"- **{one['what']}:** {cell(one['why'])}." for one in held["out_of_scope"]]
+    return UNCLEAR + "\n".join(lines) + "\n"
+
+
+def pages(folder: Path) -> dict[Path, str]:
+    """What each page should say."""
+    held = results_of(folder)
+    parts = [overview(held), *(section(name, one, folder) for name, one in held.items())]
+    found = {HERE / "README.md": HEAD + "\n\n".join(parts) + "\n" + TAIL + "\n"}
+    unclear = folder / "unclear.json"
+    if unclear.exists():
+        found[HERE / "unclear.md"] = unclear_page(json.loads(unclear.read_text(encoding="utf-8")))
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and say whether the pages are up to date"
+    )
+    options = parser.parse_args(argv)
+    stale = [
+        path for path, text in pages(common.RESULTS).items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]  # fmt: skip
+    for path in stale:
+        print(f"{path.name} {'does not say what the results say' if options.check else 'written'}")
+        if not options.check:
+            path.write_text(pages(common.RESULTS)[path], encoding="utf-8")
+    return 1 if options.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

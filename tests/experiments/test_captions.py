@@ -1,0 +1,248 @@
+"""The rerun of the table, scatter and examples of captions, against matrices written out and NLTK."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from reruns import DATA, rerun, script, verdicts
+
+CAPTIONS = DATA / "text" / "coco_val2017_captions.jsonl.gz"
+needs_captions = pytest.mark.skipif(not CAPTIONS.exists(), reason="the captions of COCO are not there")
+
+
+@pytest.fixture(scope="module")
+def names():
+    return script("captions")
+
+
+@pytest.fixture(scope="module")
+def groups():
+    if not CAPTIONS.exists():
+        pytest.skip("the captions of COCO are not there")
+    with gzip.open(CAPTIONS, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["captions"][:5] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("captions")
+    found = rerun("captions", out, "--limit", "300", "--galleries", str(out / "galleries"))
+    assert sorted(path.name for path in out.iterdir()) == ["captions.json", "captions.png", "galleries"]
+    return found
+
+
+def score_of(matrix):
+    values = np.linalg.eigvalsh(np.asarray(matrix) / len(matrix))
+    values = values[values > 1e-13]
+    values /= values.sum()  # BLEU has negative ones, which are left out
+    return float(np.exp(-np.sum(values * np.log(values))))
+
+
+def bags(tokens, n, *, sets=False):
+    found = Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+    return dict.fromkeys(found, 1) if sets else found
+
+
+def by_ngrams(texts, **how):
+    matrix = np.zeros((len(texts), len(texts)))
+    for n in (1, 2, 3, 4):
+        counts = [bags(text, n, **how) for text in texts]
+        for i, a in enumerate(counts):
+            for j, b in enumerate(counts):
+                shared = sum(a[gram] * b.get(gram, 0) for gram in a)
+                norms = sum(v * v for v in a.values()) * sum(v * v for v in b.values())
+                matrix[i, j] += shared / np.sqrt(norms) / 4
+    return matrix
+
+
+def by_bleu(texts):
+    bleu = pytest.importorskip("nltk.translate.bleu_score")
+    smooth = bleu.SmoothingFunction().method1
+    one_way = np.array(
+        [[bleu.sentence_bleu([b], a, smoothing_function=smooth) for b in texts] for a in texts]
+    )
+    return (one_way + one_way.T) / 2
+
+
+def reading(results, kernel, split):
+    return next(row for row in results["readings"] if (row["kernel"], row["split"]) == (kernel, split))
+
+
+@needs_captions
+def test_verdicts(results):
+    found = verdicts(results)
+    assert found["reading: 4.88 by BLEU"] == found["scatter, correlation"] == "reproduced"
+    assert found["reading: 4.88 by n-grams"] == "reproduced in direction"
+    assert found["reading: 3.12 by BLEU"] == found["reading: 3.12 by n-grams"] == "not reproduced"
+    assert found["table, simulated duplication"] == "reproduced in direction"
+    assert {found[f"table, {name}"] for name in ("decoders", "quality", "penalties")} == {"could not be run"}
+    assert found["two examples"] == "could not be run"  # they are further down
+
+
+@needs_captions
+def test_readings_are_those_of_matrices_written_out(results, groups, names):
+    mine = groups[:300]
+    words = [[names["words"](text) for text in group] for group in mine]
+    blanks = [[text.split() for text in group] for group in mine]
+    by_words = np.mean([score_of(by_ngrams(group)) for group in words])
+    by_blanks = np.mean([score_of(by_ngrams(group)) for group in blanks])
+    by_sets = np.mean([score_of(by_ngrams(group, sets=True)) for group in words])
+    assert reading(results, "n-grams", "words, lower case")["vs"]["mean"] == pytest.approx(by_words, abs=6e-5)
+    assert reading(results, "n-grams", "split at blanks")["vs"]["mean"] == pytest.approx(by_blanks, abs=6e-5)
+    assert reading(results, "sets of n-grams", "words, lower case")["vs"]["mean"] == pytest.approx(
+        by_sets, abs=6e-5
+    )
+    mean = np.mean([1 / by_ngrams(group).mean() for group in words])
+    found = reading(results, "1/(1 − IntDiv)", "words, lower case")["vs"]["mean"]
+    assert found == pytest.approx(mean, abs=6e-5)
+
+
+@needs_captions
+def test_bleu_is_that_of_nltk(groups, names):
+    pytest.importorskip("nltk")
+    some = groups[:40]
+    rows, _ = script("captions")["readings_of"](some, {"words, lower case": (None, True)})
+    expected = [score_of(by_bleu([names["words"](text) for text in group])) for group in some]
+    found = next(row for row in rows if row["kernel"] == "BLEU")
+    assert found["vs"]["mean"] == pytest.approx(np.mean(expected), abs=6e-5)
+    assert found["vs"]["se"] == pytest.approx(np.std(expected, ddof=1) / np.sqrt(40), abs=6e-5)
+
+
+def test_what_fits_is_within_two_hundredths(names):
+    claims = script("_common")["Claims"]()
+
+    def row(mean, kernel):
+        return {"kernel": kernel, "split": "words", "stated": True, "vs": {"mean": mean},
+                "fits": [target for target in (3.12, 4.88) if abs(mean - target) <= 0.02]}  # fmt: skip
+
+    rows = [row(3.13, "BLEU"), row(4.7, "n-grams"), {**row(3.12, "other"), "stated": False}]
+    names["check_human"](rows, {"words": {"mean": 0.6}}, np.array([3.0, 4.0]), claims)
+    found = {record["name"]: record["verdict"] for record in claims.records}
+    assert found["reading: 3.12 by BLEU"] == "reproduced"
+    assert found["reading: 3.12 by n-grams"] == "not reproduced"  # an unstated reading does not count
+    assert found["reading: 4.88 by n-grams"] == "reproduced in direction"
+    assert found["table, human n-gram diversity"] == "not reproduced"
+
+
+def test_duplicates(names):
+    groups = [["a b c d", "e f g", "h i"], ["k l m", "n o", "p q r s"]]
+    whole = script("_captions")
+    assert whole["duplicated"](groups, 0.0, near=True) == groups
+    assert whole["duplicated"](groups, 1.0, near=False) == [["a b c d"] * 3, ["k l m"] * 3]
+    for before, after in zip(groups, whole["duplicated"](groups, 1.0, near=True), strict=True):
+        first = before[0].split()
+        assert after[0] == before[0]
+        for old, new in zip(before[1:], after[1:], strict=True):
+            other = [word for word in new.split() if word not in first]
+            assert len(new.split()) == len(first)
+            assert len(other) == 1
+            assert other[0] in old.split()
+
+
+@needs_captions
+def test_simulated_copies_are_one_text(results):
+    rows = results["simulated"]["copies"]
+    assert [row["share"] for row in rows] == [1.0, 0.75, 0.5, 0.25, 0.0]
+    for key in ("vs_ngram", "vs_bleu", "by_mean"):
+        assert rows[0][key]["mean"] == pytest.approx(1, abs=1e-4)
+    assert rows[0]["ngram_diversity"]["mean"] == pytest.approx(0.2, abs=0.01)
+    near = results["simulated"]["near copies"]
+    words = reading(results, "n-grams", "words, lower case")
+    assert rows[-1]["vs_ngram"]["mean"] == near[-1]["vs_ngram"]["mean"] == words["vs"]["mean"]
+
+
+@needs_captions
+def test_the_two_examples_of_the_paper(groups, names):
+    claims = script("_common")["Claims"]()
+    scores = names["vm"].score_groups(groups, names["NGram"](1, 4)).scores
+    diversities = names["vm"].metrics.ngram_diversity(groups, groups=True).values
+    found = names["check_scatter"](groups, scores, diversities, claims)
+    above = [
+        [round(100 * row[key]) for key in ("vs_above", "ngram_diversity_above")]
+        for row in found["examples"].values()
+    ]
+    np.testing.assert_allclose(above, [[73, 28], [54, 86]], atol=1)
+    assert {record["name"]: record["verdict"] for record in claims.records} == {
+        "scatter, correlation": "reproduced",
+        "scatter, repetition": "reproduced in direction",
+        "scatter, one long caption": "reproduced in direction",
+        "two examples": "reproduced",
+    }
+    assert found["pearson"] == pytest.approx(np.corrcoef(scores, diversities)[0, 1], abs=6e-5)
+    counted = [int(n) for row in found["histogram"]["images"] for n in row.split()]
+    assert sum(counted) == len(groups) == 5000
+
+
+def test_repeated_phrases_and_long_captions(names):
+    assert names["repeats_phrase"]("A man in a tuxedo next to a man in a hat")
+    assert not names["repeats_phrase"]("a man and a dog under a tree")
+    assert names["longest_over_others"](["a b c d e f", "a b", "a b c d"]) == pytest.approx(2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A data folder of three images, and captions of two decoders for them."""
+    human = [
+        "a dog runs on the grass; the brown dog is outside; two cats look at a dog; dogs at play today; one pet alone",
+        "a boat at sea in the sun; ships sail past an island; the harbour is quiet now; people wave from a pier; blue",
+        "a red bus in the street; cars wait at a light; the city at night glows; many people cross the road; traffic",
+    ]
+    human = [line.split("; ") for line in human]
+    made = tmp_path / "data" / "text"
+    made.mkdir(parents=True)
+    with gzip.open(made / CAPTIONS.name, "wt", encoding="utf-8") as lines:
+        for i, captions in enumerate(human):
+            lines.write(json.dumps({"image_id": i, "captions": captions}) + "\n")
+    generated = tmp_path / "generated"
+    generated.mkdir()
+    for name, take in [("dbs_0.5", 2), ("dbs_0.10", 1), ("beam", 0)]:
+        rows = [
+            {"image_id": i, "captions": group[: take + 1] + [group[0]] * (4 - take)}
+            for i, group in enumerate(human)
+        ]
+        rows.append({"image_id": 99, "captions": ["not an image of the data"]})
+        (generated / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_captions_of_decoders(folder):
+    found = rerun(
+        "captions", folder / "out", "--data", str(folder / "data"), "--generated", str(folder / "generated"),
+        "--galleries", str(folder / "galleries"),
+    )  # fmt: skip
+    rows = found["decoders"]
+    assert list(rows) == ["beam", "dbs_0.10", "dbs_0.5"]  # by the penalty, not by the letters
+    assert [row["images"] for row in rows.values()] == [3, 3, 3]
+    assert rows["beam"]["vs_ngram"]["mean"] == pytest.approx(1, abs=1e-4)
+    assert rows["beam"]["bleu"] == 1  # they were copied from the references
+    decided = verdicts(found)
+    assert decided["table, decoders"] == "reproduced"
+    assert decided["table, quality"] == "not reproduced"
+    assert "generated" not in json.dumps(found["parameters"])
+
+
+def test_word_pieces_of_gpt2_by_path(folder):
+    library = pytest.importorskip("tokenizers")
+    pieces = library.ByteLevelBPETokenizer()
+    pieces.train_from_iterator(
+        ["a dog runs on grass", "a boat at sea"] * 5, vocab_size=280, show_progress=False
+    )
+    pieces.save_model(str(folder))  # vocab.json and merges.txt
+    splits = script("captions")["splits_of"](folder)
+    plain, marked = (splits[name] for name in ("GPT-2's pieces", "GPT-2's, with marks"))
+    assert not plain[1]
+    assert plain[0]("a dog") == pieces.encode("a dog").ids
+    assert marked[0]("a dog") == ["<s>", *pieces.encode("a dog").ids, "</s>"]
+    with pytest.raises(SystemExit, match="--gpt2"):
+        script("captions")["splits_of"](folder / "out")
+
+
+def test_without_data_nothing_is_claimed(tmp_path):
+    found = rerun("captions", tmp_path / "out", "--data", str(tmp_path))
+    assert verdicts(found) == {"all": "could not be run"}
+    assert str(tmp_path) not in json.dumps(found)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["captions.json"]
