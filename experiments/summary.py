@@ -59,7 +59,7 @@ different ones (rank correlation 0.67 with n-grams and 0.71 with MiniLM on the 1
 Gemini 1.5 Pro each)."""
 UNCLEAR = """# What in the paper does not hold as printed, or is unclear
 
-Found while [rerunning it](README.md); each is shown by a computation, of `unclear.py` or of the script that is named.
+Found while rerunning it; each is shown by a computation, of `unclear.py` or of the script that is named.
 None of them touches the definition of the score or its properties.
 
 """
