@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"  # numbers and pictures of numbers, in the repository
 GALLERIES = ROOT / "build" / "experiments"  # samples of data sets, which are not ours to give on
 DATA = ROOT.parent / "shared" / "data"
+DIGITS = 12  # of numbers in results
 COLOURS = 64  # of a picture that is kept: a third of the bytes, and no difference to see
 
 REPRODUCED, IN_DIRECTION, NOT_REPRODUCED = "reproduced", "reproduced in direction", "not reproduced"
@@ -144,7 +145,7 @@ def write(
 ) -> None:
     """Write NAME.json, NAME.png, and NAME-KEY.png for each further figure, into the folder."""
     text = json.dumps(
-        {"vendimeter": vm.__version__, **results}, indent=1, ensure_ascii=False, allow_nan=False
+        {"vendimeter": vm.__version__, **_rounded(results)}, indent=1, ensure_ascii=False, allow_nan=False
     )
     _replace(out / f"{name}.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
     figures = {} if figure is None else {name: figure}
@@ -152,6 +153,15 @@ def write(
     for stem, one in figures.items():
         picture(out / f"{stem}.png", one)
     print("wrote " + ", ".join([f"{name}.json", *(f"{stem}.png" for stem in figures)]))
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers without the digits that differ from machine to machine, so that a rerun changes nothing else."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def picture(path: Path, figure: Figure, dpi: int = 130) -> None:

@@ -1,7 +1,8 @@
 """Fetch the scripts that the HTML report carries from npm, check them, and write them beside a manifest.
 
 Run by ``make assets``, after a version below was changed: the files are part of the repository, so that no build and
-no report needs a network. It needs npm. Nothing is built: the files are those that npm publishes, less what `plain_script` changes.
+no report needs a network. It needs npm. Nothing is built: the files are those that npm publishes, less what
+`plain_script` changes.
 """
 
 from __future__ import annotations

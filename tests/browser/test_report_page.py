@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import vendimeter.cli
@@ -397,3 +398,32 @@ def test_a_report_of_real_captions_is_drawn_whole(browser, tmp_path):
             )
             assert page.locator("figure.chart.live:visible").count() > 5
         found.assert_quiet()
+
+
+def test_without_scripts_no_text_leaves_its_chart(browser, tmp_path):
+    from vendimeter._report.builder import report
+
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 8)) * np.geomspace(1, 0.003, 8)  # small shares have long labels
+    names = np.array(["a group with a rather long name", "WWWWWWWWWWWWWWWWWWWW", "b"])[np.arange(400) % 3]
+    path = report(rows, by=names).write(tmp_path / "report.html")
+    with opened(browser, path, scripts=False) as found:
+        page = found.page
+        for details in page.locator("details:not([open]) > summary").all():
+            if details.is_visible():
+                details.click()
+        drawn = page.evaluate(
+            """() => [...document.querySelectorAll(".drawn svg")].filter(svg => svg.clientWidth).map(svg => {
+              const box = svg.getBoundingClientRect();
+              const texts = [...svg.querySelectorAll("text")];
+              const beyond = texts.filter(text => {
+                const own = text.getBoundingClientRect();
+                return own.left < box.left - 1 || own.right > box.right + 1
+                  || own.top < box.top - 1 || own.bottom > box.bottom + 1;
+              });
+              return [texts.length, beyond.map(text => text.textContent)];
+            })"""
+        )
+        assert len(drawn) > 4
+        assert all(count for count, _ in drawn)
+        assert [beyond for _, beyond in drawn if beyond] == []

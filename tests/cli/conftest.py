@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import command_data
 import pytest
-from command_runs import Done, Warm
+
+from cli import command_data
+from cli.command_runs import Done, Warm
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "cli"
 

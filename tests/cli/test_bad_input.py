@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import Warm, check_refused, contents, vendi
+
+from cli.command_runs import Warm, check_refused, contents, vendi
 
 
 def table(text: str) -> list[Any]:

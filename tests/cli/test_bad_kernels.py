@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import Warm, check_refused
+
+from cli.command_runs import Warm, check_refused
 
 KERNELS: list[Any] = [
     ("", "no kernel ''"),

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import long_runs
 import numpy as np
 import pytest
-from long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
 
 import vendimeter as vm
+from cli import long_runs
+from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
 from vendimeter import _progress, _saved
 from vendimeter._progress import showing
 from vendimeter.cli import checkpoints, streaming

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from command_runs import Warm
 
 import vendimeter as vm
+from cli.command_runs import Warm
 
 WARM = Warm()
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_runs import Warm, vendi
+
+from cli.command_runs import Warm, vendi
 
 
 def test_the_four_codes_of_fresh_processes(samples: Path, tmp_path: Path) -> None:

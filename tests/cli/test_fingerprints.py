@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_runs import RNG, run, ten_files, unfinished
 
+from cli.long_runs import RNG, run, ten_files, unfinished
 from vendimeter.cli import amounts, fingerprints
 from vendimeter.cli.checkpoints import reading_fingerprint
 from vendimeter.errors import InputError

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_runs import Done, Warm, vendi
+
+from cli.command_runs import Done, Warm, vendi
 
 Golden = Callable[[str, list[Done]], None]
 

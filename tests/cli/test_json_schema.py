@@ -13,8 +13,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from command_runs import Warm
 
+from cli.command_runs import Warm
 from vendimeter.cli.describing import schema_text
 from vendimeter.cli.outputs import SCHEMA
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_runs import SCRIPT, environment
+
+from cli.command_runs import SCRIPT, environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_data import STRANGE
-from command_runs import SCRIPT, Warm, environment, vendi
+
+from cli.command_data import STRANGE
+from cli.command_runs import SCRIPT, Warm, environment, vendi
 
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals on this system")
 

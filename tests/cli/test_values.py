@@ -8,13 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import command_data
 import numpy as np
 import pytest
-from command_data import CAPTIONS, MOLECULES, OTHERS, SETS, SIMILARITIES
-from command_runs import Done, Warm
 
 import vendimeter as vm
+from cli import command_data
+from cli.command_data import CAPTIONS, MOLECULES, OTHERS, SETS, SIMILARITIES
+from cli.command_runs import Done, Warm
+from vendimeter.io import kinds
 
 TEXTS = [text for text, _, _ in SETS]
 LABELS = [label for _, label, _ in SETS]
@@ -242,7 +243,7 @@ def test_the_list_of_kernels_is_that_of_the_library(warm: Warm, tmp_path: Path) 
         "pictures",
     }
     assert {row["kernel"] for row in rows} == set(ABOUT) == known
-    assert {row["kernel"] for row in rows if row["default"]} == set(vm.io.kinds.KINDS.values()) & known
+    assert {row["kernel"] for row in rows if row["default"]} == set(kinds.KINDS.values()) & known
     text = warm("kernels", cwd=tmp_path).out
     assert all(row["about"] in text for row in rows)
 
@@ -268,3 +269,41 @@ def test_csv_has_all_digits_of_json(warm: Warm, samples: Path) -> None:
     assert [row["group"].removeprefix("'") for row in rows] == [row["group"] for row in result]
     rows = rows_of(warm("score", "empty-groups.jsonl", "--column", "t", "--csv", cwd=samples))
     assert (rows[1]["score"], rows[1]["level"]) == ("", "none")
+
+
+def test_all_pairs_of_few_groups_are_compared(tmp_path: Path, warm: Warm) -> None:
+    """Without a reference, so that the largest difference is that of any two; of many groups all with the first."""
+    lines = [f"word{i} of{i} group{g}" if i % (g + 1) else "one" for g in range(8) for i in range(30)]
+    for count, pairs in ((3, 3), (6, 15), (7, 6), (8, 7)):
+        rows = [f"{line},{place // 30}" for place, line in enumerate(lines) if place // 30 < count]
+        (tmp_path / "g.csv").write_text("text,g\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        line = ["compare", "g.csv", "--column", "text", "--by", "g", "--permutations", "0", "--json"]
+        found = json.loads(warm(*line, cwd=tmp_path).out)["result"]
+        assert len(found["differences"]["groups"]) == pairs
+    everything = json.loads(warm(*line, "--pairs", cwd=tmp_path).out)["result"]
+    assert len(everything["differences"]["groups"]) == 28
+    refused = warm(*line, "--pairs", "--reference", "0", cwd=tmp_path)
+    assert (refused.code, refused.out) == (2, "")
+
+
+def test_a_kernel_can_be_given_as_it_is_shown(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "a.txt").write_text("a dog\na cat\ntwo boats at sea\n", encoding="utf-8")
+    plain = json.loads(warm("score", "a.txt", "--json", cwd=tmp_path).out)
+    shown = plain["source"]["kernel"]
+    assert shown == "NGram(1, 4)"
+    again = json.loads(warm("score", "a.txt", "--json", "--kernel", shown, cwd=tmp_path).out)
+    assert again["result"]["score"] == plain["result"]["score"]
+
+
+def test_the_way_out_is_named_only_where_it_is_one(tmp_path: Path, warm: Warm) -> None:
+    from PIL import Image
+
+    (tmp_path / "pictures").mkdir()
+    for i in range(3):
+        Image.fromarray(np.full((6, 6), 80 * i, dtype=np.uint8)).save(tmp_path / "pictures" / f"{i}.png")
+    black = warm("score", "pictures", cwd=tmp_path)
+    assert black.code == 2
+    assert "black picture" in black.err
+    assert "--skip-broken" not in black.err
+    (tmp_path / "pictures" / "0.png").write_bytes(b"no picture")
+    assert "--skip-broken" in warm("score", "pictures", cwd=tmp_path).err

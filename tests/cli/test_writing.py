@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_data import CAPTIONS
-from command_runs import SCRIPT, Warm, environment, vendi
+
+from cli.command_data import CAPTIONS
+from cli.command_runs import SCRIPT, Warm, environment, vendi
 
 LINES = "\n".join(CAPTIONS) + "\n"
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0  # who may write everywhere

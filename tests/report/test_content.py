@@ -149,6 +149,8 @@ def test_groups_are_those_of_compare(grouped):
     adjusted = dict(zip(found.differences.groups, found.differences.p_adjusted, strict=True))
     assert between["adjusted p"] == pytest.approx([adjusted[name] for name in between["group"]])
     assert "the first group, since none was named" in blocks(page.document, "groups", Table)[1].caption
+    lead = section(page.document, "groups").lead
+    assert "The largest difference from wide, the first group, is that of tight: its score is" in lead
 
 
 def test_within_and_between_multiply_to_the_whole(grouped):
@@ -193,6 +195,10 @@ def test_another_reference_is_the_one_that_others_are_compared_with(grouped):
     page = vm.report(rows, by=names, reference="tight")
     table = blocks(page.document, "groups", Table)[1]
     assert table.caption.startswith("Differences from tight; at the common size")
+    assert (
+        "The largest difference from tight is that of wide: its score is"
+        in section(page.document, "groups").lead
+    )
     assert set(columns(table)["group"]) == {"wide", "middle"}
 
 

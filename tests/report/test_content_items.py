@@ -40,22 +40,62 @@ def test_the_copies_that_were_planted_are_shown(page):
         one for one in blocks(page.document, "duplicates", Gallery) if one.title.startswith("A cluster")
     ]
     assert [one.title for one in clusters] == [
-        "A cluster of 4 items, all identical",
+        "A cluster of 4 items, which the kernel cannot tell apart, of which 3 are shown",
         "A cluster of 3 items",
         "A cluster of 2 items",
     ]
     assert [set(texts(one)) for one in clusters] == [
-        {"thing 7"},
+        {"thing 7", "thing 43", "thing 44"},
         {"thing 0", "thing 40", "thing 41"},
         {"thing 5", "thing 42"},
     ]
     assert [[item.figure for item in one.items] for one in clusters] == [
-        ["kept, 4 times"],
+        ["kept", "", ""],  # their texts differ, so that they are no copies of one item
         ["kept", "", ""],
         ["kept", ""],
     ]
     sizes = columns(blocks(page.document, "duplicates", Table)[0])
     assert sizes == {"items of a cluster": [4, 3, 2], "clusters": [1, 1, 1], "items in all": [4, 3, 2]}
+
+
+def test_only_equal_samples_are_called_identical():
+    # Three fatty acids have one fingerprint, and so have the two alanines, without chirality.
+    pytest.importorskip("rdkit")
+    acids = ["CCCCCCCC(=O)O", "CCCCCCCCCC(=O)O", "CCCCCCCCCCCCCC(=O)O"]
+    alanines = ["C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"]
+    document = vm.report([*acids, "c1cc[nH]c1", *alanines], "morgan").document
+    clusters = blocks(document, "duplicates", Gallery)
+    assert [texts(one) for one in clusters] == [acids, alanines]
+    assert [one.title for one in clusters] == [
+        "A cluster of 3 items, which the kernel cannot tell apart",
+        "A cluster of 2 items, which the kernel cannot tell apart",
+    ]
+    assert [item.figure for one in clusters for item in one.items] == ["kept", "", "", "kept", ""]
+    said = text_of(document, "duplicates")
+    assert "the kernel cannot tell 3 of them from another item (a similarity of 1)" in said
+    assert "identical" not in said
+    assert "exact cop" not in said
+
+    # Equal ones are one item, with how often it is there; a rearranged text is another to the eye.
+    document = vm.report(
+        ["ab ba", "ab ba", "ba ab", "else"], lambda a, b: float(sorted(a) == sorted(b))
+    ).document
+    (cluster,) = blocks(document, "duplicates", Gallery)
+    assert [(item.text, item.figure) for item in cluster.items] == [("ab ba", "kept, 2 times"), ("ba ab", "")]
+    rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 4.0], [-3.0, 1.0]])  # a multiple has the same direction
+    (cluster,) = blocks(vm.report(rows).document, "duplicates", Gallery)
+    assert [item.figure for item in cluster.items] == ["kept, 2 times", ""]
+    (cluster,) = blocks(vm.report(rows[[0, 1, 3]]).document, "duplicates", Gallery)
+    assert cluster.title == "A cluster of 2 items, all identical"
+
+
+def test_copies_among_items_with_weight_are_counted_among_these():
+    weights = np.zeros(8)
+    weights[[0, 1, 2, 3]] = 0.25
+    document = vm.report(["a", "a", "b", "c", "d", "e", "f", "g"], "match", weights=weights).document
+    assert section(document, "duplicates").lead.startswith("1 of 4 items that have weight is a near copy")
+    fact = next(one for one in document.facts.facts if one.name == "Near copies")
+    assert fact.meaning == "25.0% of the 4 items that have weight, at a similarity of 0.95 or more"
 
 
 def test_what_the_copies_cost_is_the_score_without_them(page):
@@ -64,7 +104,7 @@ def test_what_the_copies_cost_is_the_score_without_them(page):
     now, then = hill(cosine(rows)), hill(cosine(kept))
     lead = section(page.document, "duplicates").lead
     assert lead.startswith("6 of 47 items are near copies of one that is kept")
-    assert "3 are exact copies" in lead
+    assert "the kernel cannot tell 3 of them from another item" in lead
     assert f"Without the copies the score would be {then:.2f} instead of {now:.2f}." in lead
     fact = next(one for one in page.document.facts.facts if one.name == "Near copies")
     assert (fact.value, fact.meaning) == ("6", "12.8% of the items, at a similarity of 0.95 or more")
@@ -73,7 +113,9 @@ def test_what_the_copies_cost_is_the_score_without_them(page):
 def test_a_higher_threshold_finds_exact_copies_only():
     rows, names = planted()
     found = vm.report(rows, show=names, threshold=1.0).document
-    assert [set(texts(one)) for one in blocks(found, "duplicates", Gallery)] == [{"thing 7"}]
+    assert [set(texts(one)) for one in blocks(found, "duplicates", Gallery)] == [
+        {"thing 7", "thing 43", "thing 44"}
+    ]
     assert "3 of 47 items are near copies" in section(found, "duplicates").lead
 
 
@@ -99,6 +141,29 @@ def test_the_rarest_and_the_most_redundant_are_those_of_leaving_each_out(page):
         if np.ptp(other) > 1e-9:
             first = titled(page.document, "items", Gallery, "Rarest", order).items[0]
             assert other[names.index(first.text)] == pytest.approx(min(other), abs=1e-9), order
+
+
+def test_ties_are_said_and_no_item_is_at_both_ends():
+    samples = [f"{i} words" for i in range(12)] + ["copy", "copy"]
+    document = vm.report(samples, "match", q=[0, 1]).document
+    redundant, rarest = (
+        titled(document, "items", Gallery, name, "0") for name in ("Most redundant", "Rarest")
+    )
+    assert texts(redundant) == ["copy"]
+    assert rarest.lead.endswith(f"It is the same, {MINUS}1, for 12 items, of which these are some.")
+    for order in ("0", "1"):
+        ends = [
+            set(texts(titled(document, "items", Gallery, name, order)))
+            for name in ("Most redundant", "Rarest")
+        ]
+        assert ends[0]
+        assert ends[1]
+        assert not ends[0] & ends[1]
+    rows = np.random.default_rng(0).standard_normal((12, 12))  # none is a combination of others
+    document = vm.report(rows, q=[1, 0]).document
+    said = text_of(document, "items", "0")
+    assert f"without any one of them the score changes by {MINUS}1." in said
+    assert [one.title for one in blocks(document, "items", Gallery, "0")] == []
 
 
 def test_rarities_are_counted_and_their_mean_is_the_entropy(page):

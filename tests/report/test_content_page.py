@@ -12,12 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 import vendimeter as vm
 from report.reading import blocks, columns, cosine, hill, section, text_of, titled
-from vendimeter._report import builder
+from vendimeter._report import builder, companions
 from vendimeter._report.document import Chart, Code, Gallery, Table
-from vendimeter.errors import EmptyError, InputError, VendimeterError
+from vendimeter.errors import (
+    EmptyError,
+    InputError,
+    MissingDependencyError,
+    UnansweredError,
+    UnknownNameError,
+    VendimeterError,
+)
 
 
 def collections() -> dict[str, np.ndarray]:
@@ -84,10 +92,29 @@ def test_the_metrics_are_those_against_the_reference(several):
 def test_copies_are_counted_within_each_collection(several):
     table = columns(blocks(several.document, "duplicates", Table)[0])
     assert table["collection"] == ["real", "near", "dropped"]
-    assert table["identical"] == [0, 0, 32]
+    assert table["same to the kernel"] == [0, 0, 32]
     without = table["without copies"][2]
     found = vm.duplicates(collections()["dropped"])
     assert without == pytest.approx(float(found.without))
+
+
+def test_copies_across_collections_are_counted(several):
+    own = collections()
+    said = section(several.document, "duplicates").lead
+    matrix = cosine(np.vstack(list(own.values()))) >= 0.95
+    labels = connected_components(matrix)[1]
+    real, near, dropped = np.split(labels, [60, 110])
+    assert "40 of 40 items of dropped are near copies of items of real" in said
+    assert f"{int(np.isin(near, real).sum())} of 50 items of near are near copies of items of real" in said
+    facts = {fact.name: fact for fact in several.document.facts.facts}
+    both = (
+        np.isin(real, np.r_[near, dropped]).sum() + np.isin(near, np.r_[real, dropped]).sum() + len(dropped)
+    )
+    assert facts["Near copies across collections"].value == f"{both}"
+    assert "Near copies within a collection" in facts
+    assert "Near copies" not in facts
+    apart = vm.report({"a": ["one", "one", "two"], "b": ["three", "four"]}, "match").document
+    assert "No item of a collection is a near copy of one of another" in section(apart, "duplicates").lead
 
 
 def test_provenance_says_what_was_done_and_with_what(several):
@@ -197,6 +224,90 @@ def test_a_section_that_fails_says_why(monkeypatch):
     monkeypatch.setattr(builder.matrix, "section", breaks)
     with pytest.raises(ZeroDivisionError):  # a fault of ours is not hidden
         vm.report(["a", "b", "b"], "match")
+
+
+def test_an_order_that_cannot_be_answered_is_an_error_or_said_first(monkeypatch):
+    monkeypatch.setattr("vendimeter._report.analyses.Analyses._is_exact", lambda *_: False)
+    with pytest.raises(
+        UnansweredError, match=r"q=0, the rank, needs all eigenvalues.*--limit.*another order"
+    ):
+        vm.report(["a", "b", "b"], "match", q=0)
+    document = vm.report(["a", "b", "b"], "match", q=[1, 0]).document
+    assert document.orders == ["1"]
+    assert (
+        document.sections[0]
+        .blocks[0]
+        .text.startswith("Order 0, the rank, is not here: it needs all eigenvalues")
+    )
+
+
+def test_features_are_checked_before_any_work(monkeypatch):
+    def works(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(builder, "subject_of", works)
+    both = {"a": ["one", "two"], "b": ["three", "four"]}
+    with pytest.raises(UnknownNameError, match="there is no encoder 'bogus'"):
+        vm.report(both, "ngram", reference="a", features="bogus")
+    monkeypatch.setitem(companions.LIBRARIES, "clip", ("vision", "no_such_library"))
+    with pytest.raises(MissingDependencyError, match=r"no_such_library.*vision"):
+        vm.report(both, "ngram", reference="a", features="clip")
+    with pytest.raises(InputError, match="features='timm' needs to be told which model"):
+        vm.report(both, "ngram", reference="a", features="timm")
+
+
+def test_metrics_without_an_encoder_are_not_lost_with_it():
+    def fails(samples):
+        raise InputError("these are no pictures.")
+
+    both = {"a": ["one cat", "two cats", "a car"], "b": ["three dogs", "four boats", "a cab"]}
+    with pytest.warns(UserWarning, match="could not be measured by features=.*these are no pictures"):
+        page = vm.report(both, "ngram", reference="a", features=fails)
+    table = columns(blocks(page.document, "metrics", Table)[0])
+    assert "FD ↓" not in table
+    assert len(table) > 3
+    assert "these are no pictures" in text_of(page.document, "metrics")
+
+
+def test_a_section_that_was_asked_for_and_fails_is_a_warning(monkeypatch):
+    def fails(*_):
+        raise InputError("no such thing.")
+
+    monkeypatch.setattr(builder.companions, "section", fails)
+    vm.report(["a", "b", "b"], "match")  # nothing was asked for
+    with pytest.warns(UserWarning, match="'Other metrics' of the report could not be made: no such thing"):
+        vm.report({"a": ["x", "y"], "b": ["x", "z"]}, "match", reference="a")
+
+    def misses(*_):
+        raise MissingDependencyError("a library is missing.")
+
+    monkeypatch.setattr(builder.companions, "section", misses)
+    with pytest.raises(MissingDependencyError):
+        vm.report({"a": ["x", "y"], "b": ["x", "z"]}, "match", reference="a", features=lambda texts: texts)
+
+
+def test_combined_groups_stand_as_their_labels():
+    by = [("y", "p"), ("y", "p"), ("n", "p"), ("n", "q"), ("n", "q")]
+    page = vm.report(["one cat", "a dog", "boats at sea", "a tree", "one boat"], "ngram", by=by)
+    assert "y / p" in page.html
+    assert "(&#39;" not in page.html
+    assert "('" not in page.html.partition("<main")[2].partition("<script")[0]
+    groups = columns(blocks(page.document, "groups", Table)[0])["group"]
+    assert sorted(groups) == ["n / p", "n / q", "y / p"]
+    named = vm.report(
+        ["one cat", "a dog", "boats at sea", "a tree", "one boat"], "ngram", by=by, reference=("n", "q")
+    )
+    assert any(
+        one.caption.startswith("Differences from n / q;") for one in blocks(named.document, "groups", Table)
+    )
+
+
+def test_standard_input_has_a_name_and_is_to_be_given_again():
+    page = vm.report(["a", "b"], "match", title="-", command="vendi report -")
+    assert page.document.title == "standard input"
+    assert "they have to be given there again" in text_of(page.document, "method")
+    other = vm.report(["a", "b"], "match", command="vendi report a-b.txt")
+    assert "given there again" not in text_of(other.document, "method")
 
 
 @pytest.mark.parametrize(

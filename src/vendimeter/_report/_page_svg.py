@@ -86,7 +86,9 @@ def inline_svg(drawn: str, prefix: str) -> str:
     # The edges that matplotlib asks for in a style sheet, which the page cannot take over.
     edges = ' stroke-linejoin="round"' if root.find(f".//{_SVG}style") is not None else ""
     inside = "".join(part for child in root for part in _markup(child, prefix))
-    return f'<svg viewBox="{escape(box)}" fill="{INK}"{edges} aria-hidden="true">{inside}</svg>'
+    size = re.fullmatch(r"[\d.]+(?:px)?", root.get("font-size", ""))
+    letters = f' font-size="{size[0]}"' if size else ""
+    return f'<svg viewBox="{escape(box)}" fill="{INK}"{letters}{edges} aria-hidden="true">{inside}</svg>'
 
 
 def _length(text: str | None) -> str:

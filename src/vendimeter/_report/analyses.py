@@ -32,6 +32,7 @@ RAREFIED = (
     1024  # items whose matrix is worked on for the curve: its eigenvalues are found some thirty times over
 )
 WIDE, WIDEST = 1400, 2048  # features between which their matrix would take minutes there
+SHARED = 50_000  # items of all collections, up to which copies are looked for across them
 CURVES = 8  # collections that have a curve
 TESTED = 20  # comparisons that are tested: with more, no adjusted p-value of 999 deals could be small
 DEALS = 999
@@ -76,7 +77,12 @@ class Analyses:
     def __init__(self, subject: Subject, orders: Sequence[float], threshold: float, reference: Any = None):
         self.subject, self.threshold, self.reference = subject, threshold, reference
         self.unanswered = [] if self._is_exact(subject.parts) else [q for q in orders if q == 0]
-        self.orders = [q for q in orders if q not in self.unanswered] or [1.0]
+        if orders[0] in self.unanswered:
+            raise UnansweredError(
+                f"q=0, the rank, needs all eigenvalues, which would take too long for {subject.n:,} items; expected "
+                "fewer items (some of the samples, or --limit on the command line), or another order first, as q=1."
+            )
+        self.orders = [q for q in orders if q not in self.unanswered]
         self.main = self.orders[0]
 
     def _is_exact(self, parts: Sequence[Part]) -> bool:
@@ -252,6 +258,37 @@ class Analyses:
             weights = part.weights[found.kept] / part.weights[found.kept].sum()
         without = self._score(part.items[found.kept], weights, [self.main])[self.main]
         return replace(found, score=whole, without=without)
+
+    @cached_property
+    def shared(self) -> np.ndarray | None:
+        """How many items of each collection (rows) have a near copy in each other one, and in any other (last column).
+
+        None where that would take long.
+        """
+        subject = self.subject
+        if not subject.several or subject.n > SHARED:
+            return None
+        part_of = np.empty(subject.n, dtype=np.int64)
+        for i, part in enumerate(subject.parts):
+            part_of[part.items] = i
+        try:
+            found = duplicates(
+                np.arange(subject.n),
+                subject.held,
+                threshold=self.threshold,
+                weights=subject.weights,
+                scores=False,
+                rng=subject.rng,
+            )
+        except VendimeterError:
+            return None
+        counts = np.zeros((len(subject.parts), len(subject.parts) + 1), dtype=np.int64)
+        for cluster in found.clusters:
+            own = np.bincount(part_of[cluster], minlength=len(subject.parts))
+            there = own > 0
+            counts[:, :-1] += np.where(there[None, :] & ~np.eye(len(own), dtype=bool), own[:, None], 0)
+            counts[:, -1] += own if there.sum() > 1 else 0
+        return counts
 
     @cached_property
     def removed(self) -> Removed:

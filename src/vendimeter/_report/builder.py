@@ -13,11 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vendimeter import __version__, _frames
 from vendimeter._devices import wide_mode
-from vendimeter._messages import brief, printable, unknown
+from vendimeter._messages import brief, printable, unknown, warn
 from vendimeter._options import check_rng
 from vendimeter._progress import Progress, showing
 from vendimeter._report import (
@@ -34,11 +32,12 @@ from vendimeter._report import (
 )
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.calls import call_of
+from vendimeter._report.companions import check_features
 from vendimeter._report.document import Document, Paragraph, Section
 from vendimeter._report.subject import Subject, subject_of
-from vendimeter._report.words import counted, note
+from vendimeter._report.words import counted, note, order_sign
 from vendimeter.analysis._near_copy_search import SearchOptions
-from vendimeter.errors import InputError, ToleranceWarning, VendimeterError
+from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarning, VendimeterError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.results import order_name
@@ -183,8 +182,8 @@ def report(
     Notes
     -----
     A report should take a minute or two. Where a kernel has no features, or many, and all items would take longer, the
-    report is about a random sample of them, and says so; so do single sections. A section that cannot be made (a single
-    item has no copies, say) says why. Pictures are small, and there is room for some hundred of them.
+    report is about a random sample of them, and says so; so do single sections. A section that cannot be made says
+    why, with a warning where it was asked for. Pictures are small, and there is room for some hundred of them.
 
     Examples
     --------
@@ -203,6 +202,8 @@ def report(
     notes = _checked_notes(notes)
     if progress not in (None, True, False):
         raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    if features is not None:
+        check_features(features)
     arrays = samples.samples if isinstance(samples, Collection) else samples
     with (
         Progress("Report", progress) as bar,
@@ -217,7 +218,7 @@ def report(
             samples, kernel, by=by, weights=weights, show=show, rng=rng, orders=[1.0, *_above(orders)]
         )
         reference = _reference(reference, subject)
-        analyses = Analyses(subject, orders, threshold, reference if np.isscalar(reference) else None)
+        analyses = Analyses(subject, orders, threshold, reference if subject.is_name(reference) else None)
         call = command if command is not None else call_of(given)
         document = _document(samples, analyses, reference, features, title, call, notes, bar.step)
         bar.step(0.98, "the page")
@@ -241,13 +242,8 @@ def _reference(reference: Any, subject: Subject) -> Any:
     if reference is None or isinstance(reference, Collection):
         return reference
     reference = _frames.known(reference)
-    if not np.isscalar(reference):
-        return reference
-    known = [part.label for part in subject.parts] if subject.several else []
-    if not subject.several and subject.groups is not None:
-        known = list(subject.groups.labels)
-    if reference not in known:
-        raise unknown("collection or group (as reference)", reference, known)
+    if subject.is_name(reference) and reference not in subject.names:
+        raise unknown("collection or group (as reference)", reference, subject.names)
     return reference
 
 
@@ -284,10 +280,16 @@ def _document(
     sections: list[Section] = []
     for done, key, name, make in makers:
         step(done, name.lower())
-        section = _made(key, name, make)
+        asked = _asked(key, analyses, reference, features)
+        section = _made(key, name, make, asked)
         if section is not None:
             sections.append(section)
-    said = [*subject.notes, *notes]
+    unanswered = [
+        f"Order {order_sign(q)}, the rank, is not here: it needs all eigenvalues, which would take too long for so "
+        "many items."
+        for q in analyses.unanswered
+    ]
+    said = [*unanswered, *subject.notes, *notes]
     if said:
         sections[0] = Section(
             sections[0].key,
@@ -297,7 +299,7 @@ def _document(
         )
     sections.append(provenance.section(analyses, call, subject.shown.notes, made))
     return Document(
-        title=title if title is not None else _title(samples, subject),
+        title=_title(samples, subject) if title is None else "standard input" if title == "-" else title,
         headline=_headline(analyses),
         facts=headline.facts(analyses),
         sections=sections,
@@ -308,11 +310,22 @@ def _document(
     )
 
 
-def _made(key: str, title: str, make: Callable[[], Section | None]) -> Section | None:
-    """A section, or why there is none."""
+def _asked(key: str, analyses: Analyses, reference: Any, features: Any) -> bool:
+    """Whether the user asked for what is in a section."""
+    subject = analyses.subject
+    given = {"metrics": reference is not None or features is not None, "groups": subject.groups is not None}
+    return given.get(key, False)
+
+
+def _made(key: str, title: str, make: Callable[[], Section | None], asked: bool = False) -> Section | None:
+    """A section, or why there is none; of one that was asked for there is a warning besides."""
     try:
         return make()
     except VendimeterError as error:
+        if asked and isinstance(error, MissingDependencyError):
+            raise
+        if asked:
+            warn(f"the section {title!r} of the report could not be made: {printable(error)}", UserWarning)
         return Section(key, title, "This could not be made.", [Paragraph(printable(error), note=True)])
 
 
@@ -328,6 +341,7 @@ def _title(samples: Any, subject: Subject) -> str:
         names = [subject.what(part) for part in subject.parts]
         return "Diversity of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} collections")
     source = samples.source if isinstance(samples, Collection) else ""
+    source = "standard input" if source == "-" else source
     return f"Diversity of {source or counted(subject.all, 'item')}"
 
 

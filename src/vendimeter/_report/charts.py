@@ -12,6 +12,7 @@ from typing import Any
 
 from vendimeter._messages import printable
 from vendimeter._report.document import Chart, Table
+from vendimeter._report.words import joined
 from vendimeter.plots._style import GREY, PALETTE
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
@@ -116,8 +117,10 @@ def distinct_names(labels: Iterable[Any], most: int = LONGEST) -> list[str]:
     ['1', '1 (2)', "''"]
     >>> distinct_names(["Write a story about a dog.", "Write a story about a cat."], most=14)
     ['…about a dog.', '…about a cat.']
+    >>> distinct_names([("y", "p")])
+    ['y / p']
     """
-    labels = list(labels)
+    labels = [joined(label) for label in labels]
     cut = [printable(label, most) or "''" for label in labels]
     long = [i for i, name in enumerate(cut) if name.endswith("…")]
     if len({cut[i] for i in long}) < len(long):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +12,21 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import take
+from vendimeter._messages import brief, printable, warn
+from vendimeter._optional import require
 from vendimeter._options import generator
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.charts import distinct_names
 from vendimeter._report.document import Block, Column, Section, Table
 from vendimeter._report.words import finite, note, of_order
+from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
 from vendimeter.metrics._given import OF_MOLECULES, OF_VECTORS
+from vendimeter.metrics._inputs import _encoder
 from vendimeter.metrics.tables import table
 
-__all__ = ["section"]
+__all__ = ["check_features", "section"]
 
 MOST = 30_000  # items of a collection that metrics look at
 ROUNDING = 1e-12
@@ -55,6 +61,19 @@ BY_PIXELS = (
     "--features inception-fid)."
 )
 VALID = "Validity is not shown: records that are no molecules were left out before anything was computed."
+# What is measured between the vectors of an encoder.
+OF_FEATURES = ("frechet_distance", "kernel_distance", "precision", "recall", "density", "coverage")
+# Encoders: the extra that brings their libraries, and these.
+LIBRARIES = {
+    "sentences": ("encoders", "torch", "sentence_transformers"),
+    "simcse": ("encoders", "torch", "transformers"),
+    "transformer": ("encoders", "torch", "transformers"),
+    "dinov2": ("encoders", "torch", "transformers"),
+    "clip": ("encoders", "torch", "transformers"),
+    "inception": ("vision", "torch", "torchvision"),
+    "inception-fid": ("vision", "torch", "torch_fidelity"),
+    "timm": ("vision", "torch", "timm"),
+}
 ARROWS = {"up": " ↑", "down": " ↓"}
 
 
@@ -67,6 +86,22 @@ class _Rows:
     reference: Any
 
 
+def check_features(features: Any) -> None:
+    """Refuse an encoder that there is not, or whose libraries are not there, before any work."""
+    try:
+        _encoder(features)
+    except TypeError:  # one that has to be told its model
+        raise InputError(
+            f"features={brief(features)} needs to be told which model; expected the encoder itself, made in Python "
+            "with the name of its model, or another name, such as 'inception-fid'."
+        ) from None
+    name = features if isinstance(features, str) else getattr(features, "name", None)
+    extra, *modules = LIBRARIES.get(name if isinstance(name, str) else "", ("",))
+    for module in modules:
+        if module not in sys.modules and importlib.util.find_spec(module) is None:
+            require(module, extra=extra, purpose=f"features={brief(name)}")
+
+
 def section(analyses: Analyses, reference: Any, features: Any) -> Section:
     """One table of all that applies."""
     subject = analyses.subject
@@ -76,23 +111,38 @@ def section(analyses: Analyses, reference: Any, features: Any) -> Section:
     kernel, raw = _kernel(analyses, features)
     rows = _rows(analyses, reference, raw)
     weighted = subject.weights is not None
-    found = table(
-        rows.samples,
-        kernel,
-        reference=rows.reference,
-        features=features,
-        metrics=["intdiv"] if weighted else None,
-        q=analyses.main,
-        tol=ROUGH,
-        rng=subject.rng,
-        progress=False,
-    )
+
+    def computed(features: Any) -> Any:
+        return table(
+            rows.samples,
+            kernel,
+            reference=rows.reference,
+            features=features,
+            metrics=["intdiv"] if weighted else None,
+            q=analyses.main,
+            tol=ROUGH,
+            rng=subject.rng,
+            progress=False,
+        )
+
+    failed = ""
+    try:
+        found = computed(features)
+    except MissingDependencyError:
+        raise
+    except VendimeterError as error:  # what needs no encoder is not lost
+        if features is None or by_pixels:
+            raise
+        found = computed(None)
+        failed = f"Distances from the reference could not be measured by features={brief(features)}: {printable(error)}"
+        warn(failed, UserWarning)
     left_out = [getattr(getattr(part.samples, "skipped", None), "count", 0) for part in subject.parts]
     kept = [
         j
         for j, column in enumerate(found.columns)
         if not column.name.startswith("vendi_score")
         and not (column.name == "validity" and any(left_out))
+        and not (failed and column.name in OF_FEATURES)
         and any(_cell(row[j].value) is not None for row in found.cells)
     ]
     columns = [Column("collection" if subject.several else "items")]
@@ -120,6 +170,8 @@ def section(analyses: Analyses, reference: Any, features: Any) -> Section:
         blocks.append(note(VALID))
     if by_pixels:
         blocks.append(note(BY_PIXELS))
+    if failed:
+        blocks.append(note(failed))
     if any(part.n > MOST for part in subject.parts) and raw:
         blocks.append(note(f"Of larger collections, {MOST:,} random items were looked at for these metrics."))
     lead = (
@@ -160,14 +212,14 @@ def _rows(analyses: Analyses, reference: Any, raw: bool) -> _Rows:
     scores: list[float | None] = [float(profile[analyses.main]) for profile in analyses.scores]
     if subject.several:
         labels = [part.label for part in subject.parts]
-        named = np.isscalar(reference) and reference in labels
+        named = subject.is_name(reference) and reference in labels
         other = names[labels.index(reference)] if named else reference
     else:
         other = reference
         own, found = _groups(analyses, samples[names[0]], raw)
         samples, scores = {**samples, **own}, [*scores, *found]
         groups = subject.groups
-        if np.isscalar(reference) and groups is not None and reference in groups.labels:
+        if subject.is_name(reference) and groups is not None and reference in groups.labels:
             at = list(groups.labels).index(reference)
             other = list(own)[at] if own else None
     if raw and other is not None and not isinstance(other, str) and isinstance(subject.kernel, Embed):

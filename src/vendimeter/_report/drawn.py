@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
@@ -17,6 +18,7 @@ __all__ = ["svg", "ticks"]
 WIDTH = 640
 RIGHT, TOP, BOTTOM = 12, 10, 44
 LETTER = 6.4  # width of a letter, in pixels
+BROAD, BROADEST = "ABCDEFGHJKLNOPQRSTUVXYZ&+<=>_~", "MWmw@%…—−"
 MUTED = 'fill="currentColor" fill-opacity="0.7"'
 GRID = 'stroke="currentColor" stroke-opacity="0.15"'
 # Colours of the page where it has any; those of the pictures elsewhere.
@@ -115,8 +117,8 @@ class _Drawing:
         self.height = self.bottom + BOTTOM
         ends = (self.top, self.bottom) if across else (self.bottom, self.top)
         self.y = _Scale(y, values_of(layers, "y", across), *ends)
-        longest = max((len(words) for _, words in self._beside()), default=0)
-        self.left = max(30.0, min(LETTER * longest + 14, WIDTH / 3))
+        longest = max((_wide(words) for _, words in self._beside()), default=0.0)
+        self.left = max(30.0, min(longest + 14, WIDTH / 3))
         self.x = _Scale(x, values_of(layers, "x", across), self.left, WIDTH - RIGHT)
 
     def _beside(self) -> list[tuple[float, str]]:
@@ -129,7 +131,7 @@ class _Drawing:
         used = 0.0
         named = self.series if len(self.series) > 1 else _ends_of_cells(self.layers)
         for name, colour in named.items():
-            wide = LETTER * len(name) + 34
+            wide = _wide(name) + 34
             if line and used + wide > WIDTH:
                 yield line
                 line, used = [], 0.0
@@ -160,7 +162,8 @@ class _Drawing:
         for place, words in self.x.marks(most):
             yield f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{self.bottom:g}" y2="{self.bottom + 4:g}" {GRID}/>'
             room = abs(self.x.step) if self.x_axis.names is not None else 80.0
-            yield _text(place, self.bottom + 17, _fitting(words, max(room, 2.5 * LETTER)), "middle", MUTED)
+            words = _fitting(words, max(room, 2.5 * LETTER))
+            yield _text(min(place, WIDTH - _wide(words) / 2), self.bottom + 17, words, "middle", MUTED)
         yield f'<line x1="{self.left:g}" x2="{wide}" y1="{self.bottom:g}" y2="{self.bottom:g}" {GRID}/>'
         if self.x_axis.title:
             yield _text(wide, self.bottom + 36, self.x_axis.title, "end", MUTED)
@@ -173,7 +176,7 @@ class _Drawing:
             for name, colour in line:
                 yield f'<rect x="{at:g}" y="{y - 5:g}" width="10" height="10" fill="{colour}"/>'
                 yield _text(at + 15, y + 4, name, "start", "")
-                at += LETTER * len(name) + 34
+                at += _wide(name) + 34
 
     # ------------------------------------------------------------------------------------------------------- marks
 
@@ -302,6 +305,22 @@ def _text(x: float, y: float, words: str, anchor: str, how: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{" " + how if how else ""}>{shown}</text>'
 
 
+def _wide(words: str) -> float:
+    """How wide a text is, in pixels, rather too wide than too narrow."""
+    found = 0.0
+    for letter in words:
+        if letter in BROADEST or unicodedata.east_asian_width(letter) in "WF":
+            found += 12.0
+        else:
+            found += 8.5 if letter in BROAD else 7.7 if letter.isdigit() else LETTER
+    return found
+
+
 def _fitting(words: str, room: float) -> str:
-    most = max(2, int(room / LETTER))
-    return words if len(words) <= most else words[: most - 1] + "…"
+    """As much of a text as there is room for, and two letters at least."""
+    if len(words) <= 2 or _wide(words) <= room:
+        return words
+    end = len(words) - 1
+    while end > 1 and _wide(words[:end]) + LETTER > room:
+        end -= 1
+    return words[:end] + "…"

@@ -102,19 +102,37 @@ def _ends(analyses: Analyses, found: Contributions, rows: int) -> Group:
     items, shown = analyses.removed.items, analyses.subject.shown
     change, count = found.leave_one_out, rows * shown.row
     assert change is not None
+    title = f"What the score{of_order(found.q)} would gain or lose"
+    noise = NOISE * float(found.score)
+    if not _differ(found):
+        one = _signed(float(change[found.weights > 0][0]))
+        text = "No item is more redundant or rarer than another"
+        text += f": without any one of them the score changes by {one}." if one else "."
+        return Group(title, [Paragraph(text)])
+    there = change[(found.weights > 0) & np.isfinite(change)]
     most = min(LOOKED_AT * count, max(1, int(np.count_nonzero(found.weights)) // 2))
 
-    def gallery(places: np.ndarray, title: str, lead: str) -> Gallery:
+    def gallery(places: np.ndarray, title: str, lead: str, edge: float) -> Gallery:
         changes = dict(zip(items[places].tolist(), change[places].tolist(), strict=True))
-        return Gallery(shown.distinct(changes, lambda item: _signed(changes[item]), count), title, lead)
+        made = shown.distinct(changes, lambda item: _signed(changes[item]), count)
+        tied = int(np.count_nonzero(np.abs(there - edge) <= noise))
+        if tied > most:  # these are no more at the end than others are
+            lead += f" It is the same, {_signed(edge)}, for {tied:,} items, of which these are some."
+        return Gallery(made, title, lead)
 
+    low, high = float(there.min()), float(there.max())
+    # An item that is missed as little as any is not at the other end, too, however few there are between.
+    redundant = found.redundant(most)
+    redundant = redundant[change[redundant] > low + noise]
+    rarest = found.rarest(most)
+    rarest = rarest[(change[rarest] < high - noise) & ~np.isin(rarest, redundant)]
     rises = "Without them the score rises most, or falls least; by how much is beside each."
     falls = "Without them the score falls most; by how much is beside each."
     blocks: list[Block] = [
-        gallery(found.redundant(most), "Most redundant", rises),
-        gallery(found.rarest(most), "Rarest", falls),
+        gallery(redundant, "Most redundant", rises, high),
+        gallery(rarest, "Rarest", falls, low),
     ]
-    return Group(f"What the score{of_order(found.q)} would gain or lose", blocks)
+    return Group(title, blocks)
 
 
 def _signed(change: float) -> str:

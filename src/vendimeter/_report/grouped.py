@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter._messages import brief
 from vendimeter._report.alike_groups import alike
 from vendimeter._report.analyses import TESTED, Analyses
 from vendimeter._report.charts import Axis, Layer, chart, distinct_names
@@ -24,6 +25,7 @@ from vendimeter._report.words import (
     counted,
     figure,
     finite,
+    joined,
     note,
     of_order,
     order_sign,
@@ -37,6 +39,7 @@ __all__ = ["section"]
 LINES = 40  # groups of a chart: of more the highest and the lowest half
 ROWS = 200  # of a table
 BINS = 30
+ROUNDING = 1e-9  # of a score
 
 
 def section(analyses: Analyses) -> Section | None:
@@ -66,6 +69,9 @@ def section(analyses: Analyses) -> Section | None:
             )
         )
     for text in dict.fromkeys([*(found.differences.notes if compared else ()), *found.notes]):
+        for label in found.labels:
+            if isinstance(label, tuple):  # of several columns
+                text = text.replace(brief(label), joined(label))
         blocks.append(note(without_advice(text)))
     return Section("groups", title, _lead(analyses, names, what), blocks)
 
@@ -101,12 +107,13 @@ def _lead(analyses: Analyses, names: list[str], what: str) -> str:
         most, least = f"{names[high]} with {top}", f"{names[low]} with {bottom}"
         words.append(f"The most diverse is {most}" + (f", the least {least}." if high != low else "."))
     if _is_compared(analyses):
-        words += _differing(found, dict(zip(found.labels, names, strict=True)))
+        first = "" if analyses.reference is not None else f", the first {what},"
+        words += _differing(found, dict(zip(found.labels, names, strict=True)), first)
     return " ".join(words)
 
 
-def _differing(found: Comparison, names: dict[Any, str]) -> list[str]:
-    """The largest difference, and how many are more than chance."""
+def _differing(found: Comparison, names: dict[Any, str], first: str) -> list[str]:
+    """The largest difference from the one that others are compared with, and how many are more than chance."""
     one = found.differences
     largest = int(np.argmax(np.abs(np.log(one.ratio))))
     interval = ""
@@ -114,10 +121,14 @@ def _differing(found: Comparison, names: dict[Any, str]) -> list[str]:
         low, high = apart(one.ratio_low[largest], one.ratio_high[largest], digits=3)
         interval = f" ({percentage(one.confidence)} interval {low} to {high})"
     group, other = names[one.groups[largest]], names[one.references[largest]]
-    start = "T" if len(one) == 1 else "The largest difference: t"
-    words = [
-        f"{start}he score of {group} is {figure(one.ratio[largest], 3)} times that of {other}{interval}."
-    ]
+    ratio = f"{figure(one.ratio[largest], 3)} times"
+    words = [f"The score of {group} is {ratio} that of {other}{interval}."]
+    if len(one) > 1 and abs(np.log(one.ratio[largest])) < ROUNDING:
+        words = [f"No score differs from that of {other}{first.removesuffix(',')}."]
+    elif len(one) > 1:
+        words = [
+            f"The largest difference from {other}{first} is that of {group}: its score is {ratio} as high{interval}."
+        ]
     level = 1 - one.confidence
     tests = int(np.count_nonzero(~np.isnan(one.p)))
     if not tests or one.least > level + 1e-9:
@@ -130,8 +141,8 @@ def _differing(found: Comparison, names: dict[Any, str]) -> list[str]:
     differ = int(np.count_nonzero(one.p_adjusted <= level + 1e-9))
     many = "None" if not differ else "All" if differ == tests else f"{differ:,}"
     words.append(
-        f"{many} of the {tests:,} differences {'is' if differ == 1 else 'are'} more than chance at the {level:.2g} "
-        f"level (permutation tests of {one.tested_size:,} items of each, adjusted by Holm's method)."
+        f"{many} of the {tests:,} differences from {other} {'is' if differ == 1 else 'are'} more than chance at the "
+        f"{level:.2g} level (permutation tests of {one.tested_size:,} items of each, adjusted by Holm's method)."
     )
     return words
 

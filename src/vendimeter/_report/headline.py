@@ -142,7 +142,16 @@ def _copies(analyses: Analyses) -> list[Fact]:
         return []
     copies, n = sum(one.found.copies for one in found), sum(one.found.n for one in found)
     what = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
-    return [Fact("Near copies", f"{copies:,}", f"{shares(copies / n)} of the items, at {what}")]
+    weightless = n < sum(len(one.part.items) for one in found)
+    of = f"of the {n:,} items that have weight" if weightless else "of the items"
+    if not analyses.subject.several:
+        return [Fact("Near copies", f"{copies:,}", f"{shares(copies / n)} {of}, at {what}")]
+    told = [Fact("Near copies within a collection", f"{copies:,}", f"{shares(copies / n)} {of}, at {what}")]
+    if analyses.shared is not None:
+        across = int(analyses.shared[:, -1].sum())
+        meaning = f"{shares(across / n)} {of} have a near copy in another collection"
+        told.append(Fact("Near copies across collections", f"{across:,}", meaning))
+    return told
 
 
 # ---------------------------------------------------------------------------------------------------------- a section

@@ -156,6 +156,19 @@ class Shown:
             for same in found.values()
         ]
 
+    def look(self, position: int) -> Any:
+        """What two items share that are the same in all that can be shown: whole texts, all numbers of an array."""
+        part, own = self.place(int(position))
+        source = self.sources[part]
+        if source.kind == NOTHING:
+            return position
+        item = item_at(source.items, own)
+        if isinstance(item, str | bytes | Path):
+            return item
+        if isinstance(item, np.ndarray) and item.dtype.kind in "biufc":
+            return item.shape, item.tobytes()
+        return self._look(int(position))
+
     def _look(self, position: int) -> Any:
         """What two items share that look the same."""
         part, own = self.place(position)

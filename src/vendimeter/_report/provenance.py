@@ -91,6 +91,8 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> S
         )
     blocks += [note(text) for text in notes]
     blocks += [Paragraph("To make this report again:"), Code(call)]
+    if call.startswith("vendi ") and "-" in call.split():
+        blocks.append(note("The samples came from standard input: they have to be given there again."))
     blocks.append(Group("What a score says, and what it does not", [Paragraph(LIMITS)]))
     lead = (
         f"{_method(analyses.score)}. All that is random comes from the seed {subject.rng}, so that the same call gives "

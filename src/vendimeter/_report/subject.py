@@ -12,11 +12,12 @@ import numpy as np
 
 from vendimeter._arrays import take
 from vendimeter._membership import Membership, read
-from vendimeter._messages import brief, printable, unknown
+from vendimeter._messages import brief, unknown
 from vendimeter._options import generator
 from vendimeter._report.given import Given, given_of
 from vendimeter._report.held import Held, affordable_tol, kept
 from vendimeter._report.items import Shown, Source, source_of
+from vendimeter._report.words import joined, named
 from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
@@ -158,9 +159,22 @@ class Subject:
         found = self.weights[items]
         return found / found.sum()
 
+    @property
+    def names(self) -> list[Any]:
+        """What a reference may be called: the collections, or the groups."""
+        if self.several:
+            return [part.label for part in self.parts]
+        return [] if self.groups is None else list(self.groups.labels)
+
+    def is_name(self, reference: Any) -> bool:
+        """Whether a reference is a name, and not samples; a group of several columns has a tuple for a label."""
+        if isinstance(reference, tuple):
+            return all(map(np.isscalar, reference)) and reference in self.names
+        return bool(np.isscalar(reference))
+
     def what(self, part: Part) -> str:
         """The name of a collection for people."""
-        return "all items" if part.label is None else printable(part.label, 60) or "''"
+        return "all items" if part.label is None else named(part.label, 60)
 
 
 # ------------------------------------------------------------------------------------------------ from what is given
@@ -237,8 +251,8 @@ def _looked_at(
         label = None if labels is None else labels[position]
         if label is None:
             return words
-        named = ", ".join(map(str, label)) if isinstance(label, list | set | frozenset) else str(label)
-        return f"{words} · {named}"
+        several = isinstance(label, list | set | frozenset)
+        return f"{words} · {', '.join(map(joined, label)) if several else joined(label)}"
 
     return Subject(
         similarity,

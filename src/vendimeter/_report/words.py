@@ -16,6 +16,7 @@ __all__ = [
     "claim",
     "counted",
     "figure",
+    "joined",
     "named",
     "of_order",
     "order_sign",
@@ -79,8 +80,19 @@ def apart(*values: float, digits: int = 4) -> list[str]:
 
 
 def named(label: Any, most: int = 40) -> str:
-    """A label of the user's for people."""
-    return printable(label, most) or "''"
+    """A label of the user's for people; one that combines several stands as these.
+
+    Examples
+    --------
+    >>> named(("y", "p")), named("")
+    ('y / p', "''")
+    """
+    return printable(joined(label), most) or "''"
+
+
+def joined(label: Any) -> str:
+    """A label as text: "y / p" of a pair of labels."""
+    return " / ".join(map(joined, label)) if isinstance(label, tuple) else str(label)
 
 
 def shares(part: float) -> str:

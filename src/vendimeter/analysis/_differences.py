@@ -102,7 +102,10 @@ class Differences(Result):
             f"{group_name(self.groups[largest])} has {ratio} times the diversity of "
             f"{group_name(self.references[largest])}{interval}"
         )
-        words = [f"{count}; the largest difference: {most}."]
+        # Of comparisons with one group alone, others may differ more from each other.
+        one = len(self) > 1 and len(set(map(str, self.references))) == 1
+        with_one = f", all with {group_name(self.references[0])}" if one else ""
+        words = [f"{count}{with_one}; the largest difference: {most}."]
         level = 1 - self.confidence
         if np.count_nonzero(~np.isnan(self.p)) and self.least <= level + ROUNDING:
             found = int(np.count_nonzero(self.p_adjusted <= level + ROUNDING))

@@ -114,9 +114,10 @@ def _leaves(coordinates: np.ndarray) -> np.ndarray:
     if len(coordinates) < 3:
         return np.arange(len(coordinates))
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import pdist
 
-    tree = linkage(coordinates, "average")
-    found = leaves_list(optimal_leaf_ordering(tree, coordinates)).astype(np.int64)
+    apart = pdist(coordinates)  # of coordinates, SciPy warns where they happen to look like distances
+    found = leaves_list(optimal_leaf_ordering(linkage(apart, "average"), apart)).astype(np.int64)
     # Both directions are as good: the one that begins with more of the first mode, so that it is always the same.
     half, first = len(found) // 2, coordinates[:, 0]
     return found if first[found[:half]].sum() >= first[found[-half:]].sum() else found[::-1]

@@ -28,7 +28,7 @@ __all__ = ["Duplicates", "Recall", "duplicates"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Duplicates(Result):
-    """Identical items and near copies of a collection, and what they cost in diversity.
+    """Items that are the same to the kernel and near copies of a collection, and what they cost in diversity.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class Duplicates(Result):
     copies : int
         How many items are left out when one of each cluster is kept.
     identical : int
-        How many of these are identical to an item before them, or have a similarity of 1 up to rounding.
+        How many of these the kernel cannot tell from an item before them: they are identical, or have a similarity of 1
+        up to rounding, as different molecules of one fingerprint have.
     score : Score or None
         The score as it is; None where it was not asked for.
     without : Score or None
@@ -107,7 +108,8 @@ class Duplicates(Result):
             return f"{text}.{self._found()}"
         text = (
             f"{self.copies:,} of {self.n:,} items {'is a near copy' if self.copies == 1 else 'are near copies'}: each "
-            f"is joined to one that is kept by a {what}, or by a chain of such; {self.identical:,} identical. "
+            f"is joined to one that is kept by a {what}, or by a chain of such; {self.identical:,} the same to this "
+            f"kernel. "
             f"{_counted(len(self.clusters), 'cluster').capitalize()}, the largest of {self.sizes[0]:,}"
         )
         return f"{text}.{self._cost_in_words()}{self._found()}"

@@ -13,6 +13,9 @@ from vendimeter.cli.options import Command, Output, Reading, Running, Similarity
 __all__ = ["compare", "named_reference"]
 
 
+PAIRED = 6  # groups of which all pairs are compared: fifteen, of which tests can still tell some apart
+
+
 @click.command(
     cls=Command,
     short_help="Groups, or several collections, side by side and fairly.",
@@ -27,8 +30,11 @@ __all__ = ["compare", "named_reference"]
 @options.similarity
 @options.orders(several=False)
 @option(
-    "Comparison", "--reference", metavar="NAME", help="Compare all others with this group or collection only."
-)
+    "Comparison", "--reference", metavar="NAME",
+    help=f"Compare all others with this group or collection. Without it all pairs are compared, of more than {PAIRED} "
+         "groups all others with the first.",
+)  # fmt: skip
+@option("Comparison", "--pairs", is_flag=True, help="Compare all pairs, however many groups there are.")
 @option("Comparison", "--size", type=click.IntRange(2), metavar="N",
          help="The number of items at which they are compared; default: that of the smallest.")  # fmt: skip
 @option("Comparison", "--confidence", type=float, default=0.95, show_default=True, metavar="P",
@@ -43,6 +49,7 @@ def compare(
     similarity: Similarity,
     q: str,
     reference: str | None,
+    pairs: bool,
     size: int | None,
     confidence: float,
     permutations: int,
@@ -66,6 +73,8 @@ def compare(
         raise click.UsageError(
             "One collection was given; expected several, or --by NAME for the groups of one."
         )
+    if pairs and reference is not None:
+        raise click.UsageError("--pairs and --reference were given; expected one of them.")
     given_options: dict[str, Any] = {
         "q": work.one_order(q), "size": size, "confidence": confidence, "permutations": permutations,
         "rng": running.seed, "reference": None,
@@ -76,7 +85,9 @@ def compare(
             with work.explained(given):
                 samples: Any = work.whole(given, running, reading)
                 kernel, count, left_out = given.kernel, len(samples), samples.skipped.count
-                given_options["reference"] = named_reference(reference, _each(samples.labels))
+                names = _each(samples.labels)
+                given_options["reference"] = named_reference(reference, names)
+                given_options["pairs"] = pairs or (reference is None and len(names) <= PAIRED)
                 result = vm.compare(samples, kernel, **given_options)
         else:
             found, kernel, given = several(files, reading, similarity)
@@ -85,6 +96,7 @@ def compare(
                 say(f"{name}: {work.counted(one)}", running.quiet)
             count, left_out = sum(map(len, found.values())), sum(one.skipped.count for one in found.values())
             given_options["reference"] = named_reference(reference, list(found), files)
+            given_options["pairs"] = pairs or (reference is None and len(found) <= PAIRED)
             with work.explained(given):
                 result = vm.compare({name: bare(one) for name, one in found.items()}, kernel, **given_options)
     source = Source(files, given.first.kind, given.guessed, repr(as_kernel(kernel)), count, left_out)

@@ -13,6 +13,7 @@ from vendimeter.cli.options import Command, Reading, Running, Similarity, option
 
 __all__ = ["demo"]
 
+BEGINNING = 1 << 16  # bytes of a page, in which it says what made it
 PAGE, DIGITS, CAPTIONS = "vendimeter-demo.html", "digits.npz", "captions.csv"
 
 
@@ -24,14 +25,14 @@ PAGE, DIGITS, CAPTIONS = "vendimeter-demo.html", "digits.npz", "captions.csv"
 @option("Files", "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
          help="Leave the data of the demo in this folder.")  # fmt: skip
 @option("Files", "--report", "page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-         help=f"Where the report goes; default: {PAGE}, which is replaced if it is there.")  # fmt: skip
+         help=f"Where the report goes; default: {PAGE}. An older report is replaced, and nothing else.")  # fmt: skip
 @option("Files", "--force", is_flag=True, help="Overwrite files that exist.")
 def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     """Score handwritten digits and a few dozen captions that come with the project, and write a report."""
     from vendimeter.cli.merging import refuse_existing
 
-    refuse_existing(page or Path(PAGE), force or page is None)  # before the tour, which ends with it
     page = page or Path(PAGE)
+    refuse_existing(page, force or _is_ours(page))  # before the tour, which ends with it
     if keep is not None and keep.is_dir():
         for name in (DIGITS, CAPTIONS):
             refuse_existing(keep / name, force)
@@ -84,6 +85,14 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     click.echo(f"The report is in {page.absolute()}: open it in a browser.")
     kept = f"The data are in {keep}." if keep else "To keep the data of this demo: vendi demo --keep FOLDER."
     click.echo(f"{kept} In Python: vendimeter.score(captions, kernel='ngram').")
+
+
+def _is_ours(page: Path) -> bool:
+    """Whether a file is a report of Vendimeter's, such as an earlier demo left behind."""
+    if not page.is_file():
+        return False
+    with page.open("rb") as file:
+        return b'<meta name="generator" content="Vendimeter">' in file.read(BEGINNING)
 
 
 def _score(path: Path, reading: Reading) -> None:

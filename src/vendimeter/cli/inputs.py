@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -163,8 +164,9 @@ def _common(first: Input, found: dict[str, Collection]) -> str | Kernel:
 
 def _names(files: Sequence[str]) -> list[str]:
     """Short names of paths: their last parts, as many of them as tell the paths apart."""
-    if len(set(files)) < len(files):
-        twice = next(file for file in files if list(files).count(file) > 1)
+    places = [file if file == "-" else os.path.realpath(file) for file in files]
+    if len(set(places)) < len(files):
+        twice = next(file for file, place in zip(files, places, strict=True) if places.count(place) > 1)
         raise InputError(f"{twice} is named twice; expected collections that differ. Name it once.")
     parts = [
         [part for part in file.replace("\\", "/").split("/") if part not in ("", ".")] or [file]

@@ -35,7 +35,7 @@ def kernel_of(text: str, model: str | None = None) -> Kernel:
     name = text.strip()
     if model is not None:
         return _encoder(name, model)
-    if re.fullmatch(r"[\w-]*", name):
+    if re.fullmatch(r"[\w-]*", name) and not name[:1].isupper():
         return as_kernel(name) if name not in _needing() else _needs_parameters(name)
     try:
         if len(text) > LONGEST:
@@ -126,7 +126,9 @@ def _value(node: ast.expr, text: str) -> Any:
         return _made(node.id.replace("_", "-"), [], {}, text)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id.replace("_", "-")
-        places = [_argument(part, text, column=name == "on" and i == 0) for i, part in enumerate(node.args)]
+        places = [
+            _argument(part, text, column=name in ("on", "On") and i == 0) for i, part in enumerate(node.args)
+        ]
         if any(word.arg is None for word in node.keywords):
             raise _unread(text)
         _refuse_twice([str(word.arg) for word in node.keywords], text)
@@ -175,6 +177,8 @@ def _made(name: str, places: list[Any], words: dict[str, Any], text: str) -> Ker
     from vendimeter import encoders
 
     known: dict[str, Any] = {**by_name(), **_inner(), **encoders.by_name()}
+    # As results show it, "NGram(1, 4)", it can be given again.
+    name = {kernel.__name__: key for key, kernel in known.items() if key != "tanimoto"}.get(name, name)
     if name not in known:
         raise unknown("kernel", name, [*known])
     try:

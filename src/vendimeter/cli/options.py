@@ -26,6 +26,7 @@ __all__ = [
     "orders",
     "output",
     "reading",
+    "reading_without",
     "running",
     "similarity",
     "solving",
@@ -220,6 +221,21 @@ reading = _group(Reading, "reading", [
     option(_DATA, "--skip-broken", is_flag=True,
             help="Leave out records that cannot be read, and say how many."),
 ])  # fmt: skip
+
+
+def reading_without(*names: str) -> Decorator:
+    """The options of reading; those named are in no help, and refused by the command with what to do instead."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        called = reading(function)
+        for parameter in called.__click_params__:  # type: ignore[attr-defined]
+            if parameter.name in names:
+                parameter.hidden = True
+        return called
+
+    return decorate
+
+
 similarity = _group(Similarity, "similarity", [
     option(_KERNEL, "--kernel", metavar="KERNEL", shell_complete=one_of(KERNELS),
             help="What makes two items similar, by the kind of data if not given; with parameters in brackets, "

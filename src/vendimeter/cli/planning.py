@@ -16,7 +16,7 @@ __all__ = ["plan"]
     examples=["vendi plan molecules.smi --tol 1e-2", "vendi plan embeddings.npy --kernel rbf --memory 2GiB"],
 )
 @options.files()
-@options.reading
+@options.reading_without("by")
 @options.similarity
 @options.orders()
 @options.solving

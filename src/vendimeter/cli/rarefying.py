@@ -16,7 +16,7 @@ __all__ = ["rarefy"]
     examples=["vendi rarefy captions.txt", "vendi rarefy embeddings.npy --q 2 --csv"],
 )
 @options.files()
-@options.reading
+@options.reading_without("by")
 @options.similarity
 @options.orders(several=False)
 @option("Rarefaction", "--repeats", type=click.IntRange(2), default=20, show_default=True, metavar="N",

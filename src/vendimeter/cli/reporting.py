@@ -64,12 +64,18 @@ def report(
     and redundant items, companion metrics, and how it was computed. It needs no network, and holds samples only where
     it shows them.
     """
+    from vendimeter._messages import printable
+    from vendimeter.cli.terminal import is_terminal
+
     words = ["vendi", *sys.argv[1:]]
     written_report(
         files, reading, similarity, running, out=out, force=force, title=title, show=show, reference=reference,
         features=features, threshold=threshold, q=q, command=shlex.join(words),
     )  # fmt: skip
-    click.echo(str(out))
+    if is_terminal(sys.stdout):
+        click.echo(printable(str(out)))
+    else:  # a program wants the path as it is
+        click.echo(str(out), color=True)
 
 
 def written_report(

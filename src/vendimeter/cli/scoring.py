@@ -59,7 +59,8 @@ UNITS = (
 @options.output(["scores", "means", "differences"])
 @options.gate
 @option("Run", "--checkpoint", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-         help="Save a streaming run there every half minute; the same command goes on from it.")  # fmt: skip
+         help="Save a streaming run there every half minute; the same command goes on from it, if the files are the "
+              "same: small ones by content, those above 16 MiB by size, time and their ends.")  # fmt: skip
 @option("Run", "--save", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
          help="Keep the sums of a streaming run, for vendi merge.")  # fmt: skip
 @options.running

@@ -30,7 +30,7 @@ METHODS = ("vendi", "logdet", "farthest", "facility", "random")  # as in analysi
 @option("Selection", "--method", type=click.Choice(METHODS), default="vendi", show_default=True, metavar="NAME",
          help=f"{', '.join(METHODS)}; the others are compared with it.")  # fmt: skip
 @option("Selection", "--only", is_flag=True, help="Do not compare with other methods.")
-@options.reading
+@options.reading_without("weight")
 @options.similarity
 @options.orders(several=False)
 @options.output(["chosen", "methods"])

@@ -36,6 +36,11 @@ __all__ = [
     "working",
 ]
 
+UNREADABLE = (
+    "skip_broken",
+    "is not a picture",
+    "is damaged",
+)  # in errors about samples that reading can leave out
 OURS = (ToleranceWarning, CacheWarning, UserWarning)
 
 
@@ -77,7 +82,7 @@ def explained(given: Input) -> Iterator[None]:
     except InputError as error:
         if given.guessed:
             error.add_note(f"The samples were {given.about}.")
-        if given.first.kind in ("molecules", "images") and not given.first.skipped.skip:
+        if not given.first.skipped.skip and any(words in str(error) for words in UNREADABLE):
             error.add_note("With --skip-broken what cannot be read is left out and counted.")
         raise
 
