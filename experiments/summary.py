@@ -36,13 +36,42 @@ PARTS = {
 VERDICTS = [common.REPRODUCED, common.IN_DIRECTION, common.NOT_REPRODUCED, common.NOT_RUN]
 MARKS = dict(zip(VERDICTS, ["✓", "≈", "✗", "–"], strict=True))
 
+# What a claim rests on, where that is not the paper's data, models and similarities: by the beginnings of its name.
+TABLE, STAND_IN, BEYOND = "own table", "stand-in", "beyond"
+KINDS = {
+    "images": {"table:": TABLE, "rerun: data sets": BEYOND, "rerun:": STAND_IN},
+    "eigenvectors": {"LSUN": "", "": STAND_IN},
+    "stacked_mnist": {"original": "", "PresGAN": "", "": STAND_IN},
+    "molecules": {"HMM": STAND_IN, "kernel": STAND_IN},
+    "captions": {"table, simulated": STAND_IN},
+    "mode_dropping": {"MNIST, other": BEYOND, "Brown for MultiNLI, other": BEYOND, "Brown": STAND_IN},
+    "text_categories": {"genres": STAND_IN},
+    "image_categories": {
+        "CIFAR-100 by encoder": STAND_IN,
+        "choice": STAND_IN,
+        "CelebA, pictures": "",
+        "CelebA": STAND_IN,
+    },
+    "scents": {"scents, correlation of all": BEYOND},
+    "sample_complexity": {"faster": BEYOND, "MNIST": BEYOND},
+}
+REMARKS = {
+    "images": "VS\\_I, IS and FID of the rerun are by EfficientNet-Lite0, and not comparable with the paper's, which "
+    "are by Inception.",
+    "stacked_mnist": "VS is below Mode Diversity for any samples: the eigenvalues majorise the diagonal of the matrix "
+    "of classes, which is the distribution of modes. What tells something is how far below, beside the original.",
+}
+
 HEAD = """# The paper, rerun
 
 Every figure and table of Friedman and Dieng, *The Vendi Score: A Diversity Evaluation Metric for Machine Learning*
 (TMLR 2023), one script each, through the public API. A script states what the paper claims, computes what bears on
 it, and says how that went: ✓ reproduced, ≈ reproduced in direction (the numbers move as claimed and are not those of
-the paper), ✗ not reproduced, – could not be run. A verdict is computed from the numbers, never written down, and what
-did not work stays in.
+the paper), ✗ not reproduced, – could not be run. A verdict is computed from the numbers, by thresholds that the
+scripts state, and what did not work stays in. Three kinds of rows are marked. *Stand-in*: other data, another model or
+another encoder stand in for the paper's, which are not at hand; the verdict is about the claim, and not about the
+paper's numbers. *Own table*: the paper's words held against its own table, nothing rerun. *Beyond*: not claimed by the
+paper, but a question that its claims raise.
 
 `make experiments` runs them all, and writes this page from what they found. Scripts take data from a folder
 (`--data`), say in their first lines where to get what is missing, and run on it when given the path. Numbers and
@@ -86,10 +115,23 @@ def results_of(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def kind_of(name: str, claim: str) -> str:
+    """What a claim rests on; nothing to say where that is what the paper's rests on."""
+    return next((kind for start, kind in KINDS.get(name, {}).items() if claim.startswith(start)), "")
+
+
 def overview(held: dict[str, dict[str, Any]]) -> str:
     counts: Counter[str] = Counter(claim["verdict"] for one in held.values() for claim in one["claims"])
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    lines = [f"{sum(counts.values())} claims: {said}.\n", "| of the paper | script | data | ✓ | ≈ | ✗ | – |"]
+    kinds = Counter(kind_of(name, claim["name"]) for name, one in held.items() for claim in one["claims"])
+    marked = (
+        f"{kinds[STAND_IN]} rest on stand-ins, {kinds[TABLE]} are about the paper's own table, {kinds[BEYOND]} go "
+        "beyond the paper"
+    )
+    lines = [
+        f"{sum(counts.values())} claims: {said}. Of these {marked}.\n",
+        "| of the paper | script | data | ✓ | ≈ | ✗ | – |",
+    ]
     lines.append("|:---|:---|:---|---:|---:|---:|---:|")
     for name, one in held.items():
         title, data = PARTS[name]
@@ -109,10 +151,15 @@ def section(name: str, one: dict[str, Any], folder: Path) -> str:
     lines = [f"## {title}\n"]
     for path in sorted(folder.glob(f"{name}.png")) + sorted(folder.glob(f"{name}-*.png")):
         lines.append(f"![{title}, as computed by {name}.py](results/{path.name})\n")
+    if name in REMARKS:
+        lines.append(f"{REMARKS[name]}\n")
     lines += ["| claim | in the paper | here | |", "|:---|:---|:---|:---|"]
     for claim in one["claims"]:
-        parts = [claim["claim"], claim.get("paper", ""), claim["measured"]]
-        lines.append(f"| {' | '.join(map(cell, parts))} | {MARKS[claim['verdict']]} |")
+        parts = [cell(part) for part in (claim["claim"], claim.get("paper", ""), claim["measured"])]
+        parts[0] = f"**{cell(claim['name'])}** {parts[0]}"
+        kind = kind_of(name, claim["name"])
+        mark = MARKS[claim["verdict"]] + (f" *{kind}*" if kind and claim["verdict"] != common.NOT_RUN else "")
+        lines.append(f"| {' | '.join(parts)} | {mark} |")
     return "\n".join(lines)
 
 

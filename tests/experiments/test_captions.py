@@ -170,7 +170,7 @@ def test_the_two_examples_of_the_paper(groups, names):
         "scatter, correlation": "reproduced",
         "scatter, repetition": "reproduced in direction",
         "scatter, one long caption": "reproduced in direction",
-        "two examples": "reproduced",
+        "two examples": "reproduced in direction",  # the second is above half of all images by VS, too
     }
     assert found["pearson"] == pytest.approx(np.corrcoef(scores, diversities)[0, 1], abs=6e-5)
     counted = [int(n) for row in found["histogram"]["images"] for n in row.split()]
