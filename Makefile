@@ -42,8 +42,8 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/run.py
 
 # Every figure and table of the paper that the data at hand allow, then the page that sums them up.
-EXPERIMENTS = figure1 figure2 sample_complexity molecules stacked_mnist images captions mode_dropping image_categories \
-  text_categories scents eigenvectors unclear summary
+EXPERIMENTS = figure1 figure2 sample_complexity molecules stacked_mnist images captions decoders mode_dropping \
+  image_categories text_categories scents eigenvectors unclear summary
 experiments: .venv/.experiments
 	@for name in $(EXPERIMENTS); do echo "== $$name"; $(BIN)/python experiments/$$name.py || exit 1; done
 

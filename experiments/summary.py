@@ -26,7 +26,8 @@ PARTS = {
     "molecules": ("Molecules: table and kernel matrices", "MOSES"),
     "stacked_mnist": ("Stacked MNIST: the table of modes", "in the repository"),
     "images": ("Image models: tables", "CIFAR-100, MNIST, Fashion-MNIST; folders of your own"),
-    "captions": ("Captions: table, scatter, examples", "COCO captions; captions of models by path"),
+    "captions": ("Captions: the human row of the table, scatter, examples", "COCO captions"),
+    "decoders": ("Captions: the table of decoders", "COCO captions; captions of models by path"),
     "mode_dropping": ("Mode dropping", "MNIST, Brown; MultiNLI by path"),
     "image_categories": ("Categories of images", "CIFAR-100, Fashion-MNIST, attributes of CelebA"),
     "text_categories": ("Categories of text", "Brown; MultiNLI, Amazon by path"),
@@ -43,7 +44,7 @@ KINDS = {
     "eigenvectors": {"LSUN": "", "": STAND_IN},
     "stacked_mnist": {"original": "", "PresGAN": "", "": STAND_IN},
     "molecules": {"HMM": STAND_IN, "kernel": STAND_IN},
-    "captions": {"table, simulated": STAND_IN},
+    "decoders": {"sampling": BEYOND, "": STAND_IN},
     "mode_dropping": {"MNIST, other": BEYOND, "Brown for MultiNLI, other": BEYOND, "Brown": STAND_IN},
     "text_categories": {"genres": STAND_IN},
     "image_categories": {
