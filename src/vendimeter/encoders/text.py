@@ -289,15 +289,20 @@ def _longest(config: Any, tokenizer: Any, asked: int | None) -> int | None:
 
 @dataclass(frozen=True, repr=False)
 class SimCSE(Transformer):
-    """Sentence embeddings by SimCSE, as in the experiments of the Vendi Score's paper.
+    """Sentence embeddings by SimCSE (Gao, Yao and Chen 2021).
+
+    The default is the model that the Vendi Score's paper describes: BERT-base, uncased, trained to place sentences near
+    those that they entail. The code published with the paper defaults to another one, which was trained without labels:
+    "princeton-nlp/unsup-simcse-roberta-base".
 
     Parameters
     ----------
     model : str or path
         The name of the model on the hub, or a folder with its files.
     pooling : str
-        "pooler" is what the paper's code takes: the output of the layer on top of the first token. The authors of
-        SimCSE leave that layer away for unsupervised models when they are not being trained: "cls".
+        "pooler" is the output of the layer on top of the first token: right for supervised models such as the default,
+        and what the code published with the paper takes for all. The authors of SimCSE leave that layer away for
+        unsupervised models when they are not being trained: "cls".
     max_length, revision, dtype
         As for `Transformer`.
     batch_size, device, cache
@@ -305,11 +310,15 @@ class SimCSE(Transformer):
 
     Examples
     --------
-    >>> SimCSE(), SimCSE(pooling="cls")
-    (SimCSE(), SimCSE(pooling='cls'))
+    >>> SimCSE().model, SimCSE(pooling="cls")
+    ('princeton-nlp/sup-simcse-bert-base-uncased', SimCSE(pooling='cls'))
+
+    References
+    ----------
+    Gao, Yao and Chen, "SimCSE: Simple Contrastive Learning of Sentence Embeddings", EMNLP 2021.
     """
 
-    model: str = "princeton-nlp/unsup-simcse-roberta-base"
+    model: str = "princeton-nlp/sup-simcse-bert-base-uncased"
     _: KW_ONLY
     pooling: str = "pooler"
     name: ClassVar[str] = "simcse"
