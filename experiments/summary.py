@@ -37,9 +37,18 @@ PARTS = {
 VERDICTS = [common.REPRODUCED, common.IN_DIRECTION, common.NOT_REPRODUCED, common.NOT_RUN]
 MARKS = dict(zip(VERDICTS, ["✓", "≈", "✗", "–"], strict=True))
 
-# What a claim rests on, where that is not the paper's data, models and similarities: by the beginnings of its name.
-TABLE, STAND_IN, BEYOND = "own table", "stand-in", "beyond"
+# What a claim rests on, by the beginnings of its name; OWN where none fits.
+OWN, MADE, STAND_IN, TABLE, BEYOND = "", "made", "stand-in", "own table", "beyond"
+RESTS_ON = {
+    OWN: "the paper's own data, kernels and models",
+    MADE: "data that are made as the paper makes them",
+    STAND_IN: "other data, another model or another encoder: *stand-in*",
+    TABLE: "the paper's words held against its own table: *own table*",
+    BEYOND: "questions that the paper's claims raise: *beyond*",
+}
 KINDS = {
+    "figure1": {"": MADE},
+    "figure2": {"": MADE},
     "images": {"table:": TABLE, "rerun: data sets": BEYOND, "rerun:": STAND_IN},
     "eigenvectors": {"LSUN": "", "": STAND_IN},
     "stacked_mnist": {"original": "", "PresGAN": "", "": STAND_IN},
@@ -54,7 +63,7 @@ KINDS = {
         "CelebA": STAND_IN,
     },
     "scents": {"scents, correlation of all": BEYOND},
-    "sample_complexity": {"faster": BEYOND, "MNIST": BEYOND},
+    "sample_complexity": {"faster": BEYOND, "MNIST": BEYOND, "": MADE},
 }
 REMARKS = {
     "images": "VS\\_I, IS and FID of the rerun are by EfficientNet-Lite0, and not comparable with the paper's, which "
@@ -65,14 +74,14 @@ REMARKS = {
 
 HEAD = """# The paper, rerun
 
-Every figure and table of Friedman and Dieng, *The Vendi Score: A Diversity Evaluation Metric for Machine Learning*
-(TMLR 2023), one script each, through the public API. A script states what the paper claims, computes what bears on
-it, and says how that went: ✓ reproduced, ≈ reproduced in direction (the numbers move as claimed and are not those of
-the paper), ✗ not reproduced, – could not be run. A verdict is computed from the numbers, by thresholds that the
-scripts state, and what did not work stays in. Three kinds of rows are marked. *Stand-in*: other data, another model or
-another encoder stand in for the paper's, which are not at hand; the verdict is about the claim, and not about the
-paper's numbers. *Own table*: the paper's words held against its own table, nothing rerun. *Beyond*: not claimed by the
-paper, but a question that its claims raise.
+The figures and tables of Friedman and Dieng, *The Vendi Score: A Diversity Evaluation Metric for Machine Learning*
+(TMLR 2023), through the public API. Each has a script; not each could be rerun on the paper's data, and the table below
+counts what rests on what. A script states what the paper claims, computes what bears on it, and says how that went:
+✓ reproduced, ≈ reproduced in direction (the numbers move as claimed and are not those of the paper), ✗ not reproduced,
+– could not be run. A verdict is computed from the numbers, by thresholds that the scripts state, and what did not work
+stays in. Three kinds of rows are marked. *Stand-in*: other data, another model or another encoder stand in for the
+paper's; the verdict is about the claim, and not about the paper's numbers. *Own table*: the paper's words held against
+its own table, nothing rerun. *Beyond*: not claimed by the paper, but a question that its claims raise.
 
 `make experiments` runs them all, and writes this page from what they found. Scripts take data from a folder
 (`--data`), say in their first lines where to get what is missing, and run on it when given the path. Numbers and
@@ -117,29 +126,52 @@ def results_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def kind_of(name: str, claim: str) -> str:
-    """What a claim rests on; nothing to say where that is what the paper's rests on."""
-    return next((kind for start, kind in KINDS.get(name, {}).items() if claim.startswith(start)), "")
+    """What a claim rests on."""
+    return next((kind for start, kind in KINDS.get(name, {}).items() if claim.startswith(start)), OWN)
+
+
+def counts_of(held: dict[str, dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """How many claims there are of each kind with each verdict."""
+    return Counter(
+        (kind_of(name, claim["name"]), claim["verdict"])
+        for name, one in held.items()
+        for claim in one["claims"]
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[int]]]) -> str:
+    """A table of texts, then a column of counts for each verdict; none is left blank."""
+    lines = [f"| {' | '.join([*head, *MARKS.values()])} |", "|" + ":---|" * len(head) + "---:|" * len(MARKS)]
+    lines += [f"| {' | '.join([*said, *(str(count or '') for count in counts)])} |" for said, counts in rows]
+    return "\n".join(lines)
+
+
+def decided_on_own_data(counts: Counter[tuple[str, str]]) -> int:
+    """How many claims have a verdict that rests on the paper's own data, or on data made as the paper makes them."""
+    return sum(
+        counts[kind, verdict] for kind in (OWN, MADE) for verdict in VERDICTS if verdict != common.NOT_RUN
+    )
 
 
 def overview(held: dict[str, dict[str, Any]]) -> str:
-    counts: Counter[str] = Counter(claim["verdict"] for one in held.values() for claim in one["claims"])
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    kinds = Counter(kind_of(name, claim["name"]) for name, one in held.items() for claim in one["claims"])
-    marked = (
-        f"{kinds[STAND_IN]} rest on stand-ins, {kinds[TABLE]} are about the paper's own table, {kinds[BEYOND]} go "
-        "beyond the paper"
-    )
-    lines = [
-        f"{sum(counts.values())} claims: {said}. Of these {marked}.\n",
-        "| of the paper | script | data | ✓ | ≈ | ✗ | – |",
-    ]
-    lines.append("|:---|:---|:---|---:|---:|---:|---:|")
+    counts = counts_of(held)
+    totals = [sum(counts[kind, verdict] for kind in RESTS_ON) for verdict in VERDICTS]
+    said = ", ".join(f"{total} {verdict}" for total, verdict in zip(totals, VERDICTS, strict=True))
+    kinds = [([what], [counts[kind, verdict] for verdict in VERDICTS]) for kind, what in RESTS_ON.items()]
+    scripts = []
     for name, one in held.items():
         title, data = PARTS[name]
         of = Counter(claim["verdict"] for claim in one["claims"])
-        numbers = " | ".join(str(of[verdict] or "") for verdict in VERDICTS)
-        lines.append(f"| [{title}](#{anchor(title)}) | `{name}.py` | {data} | {numbers} |")
-    return "\n".join(lines)
+        scripts.append(
+            ([f"[{title}](#{anchor(title)})", f"`{name}.py`", data], [of[verdict] for verdict in VERDICTS])
+        )
+    lead = (
+        f"{sum(totals)} claims: {said}. {decided_on_own_data(counts)} were decided on the paper's own data, or on data "
+        "made as the paper makes them."
+    )
+    return "\n\n".join(
+        [lead, table(["what a claim rests on"], kinds), table(["of the paper", "script", "data"], scripts)]
+    )
 
 
 def anchor(title: str) -> str:
@@ -159,7 +191,8 @@ def section(name: str, one: dict[str, Any], folder: Path) -> str:
         parts = [cell(part) for part in (claim["claim"], claim.get("paper", ""), claim["measured"])]
         parts[0] = f"**{cell(claim['name'])}** {parts[0]}"
         kind = kind_of(name, claim["name"])
-        mark = MARKS[claim["verdict"]] + (f" *{kind}*" if kind and claim["verdict"] != common.NOT_RUN else "")
+        marked = kind not in (OWN, MADE) and claim["verdict"] != common.NOT_RUN
+        mark = MARKS[claim["verdict"]] + (f" *{kind}*" if marked else "")
         lines.append(f"| {' | '.join(parts)} | {mark} |")
     return "\n".join(lines)
 

@@ -36,6 +36,19 @@ def test_results_are_small_and_name_no_place():
             assert not re.search(r'"/\w+/', path.read_text(encoding="utf-8"))
 
 
+def test_the_readme_says_how_much_rests_on_the_papers_data():
+    names = script("summary")
+    counts = names["counts_of"](names["results_of"](RESULTS))
+    own = sum(
+        count
+        for (kind, verdict), count in counts.items()
+        if kind in ("", "made") and verdict != "could not be run"
+    )
+    assert names["decided_on_own_data"](counts) == own > 0
+    readme = " ".join((EXPERIMENTS.parent / "README.md").read_text(encoding="utf-8").split())
+    assert f"{own} of {counts.total()} claims are decided on the paper's own data" in readme
+
+
 def test_every_claim_has_a_verdict_and_what_it_rests_on():
     verdicts = script("summary")["VERDICTS"]
     for name in script("summary")["PARTS"]:
