@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,6 +34,21 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with files that have something wrong; nothing may be written there."""
     return command_data.broken(tmp_path_factory.mktemp("broken"))
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Signals as they are for who runs the tests in a terminal, here and in the processes that a test starts.
+
+    In the background of a script and under nohup some are ignored, and who is started there ignores them, too.
+    """
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        handlers[signal.SIGHUP] = signal.SIG_DFL
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 # What differs between machines, and nothing else: how large rounding errors are, and the last digits of numbers.

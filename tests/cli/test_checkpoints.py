@@ -24,10 +24,13 @@ from vendimeter import _progress, _saved
 from vendimeter._progress import showing
 from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.failures import Stopped
 from vendimeter.cli.streaming import streamed
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import as_kernel
+
+pytestmark = pytest.mark.usefixtures("default_signals")
 
 
 @pytest.fixture
@@ -143,13 +146,15 @@ def test_the_command_is_killed_and_interrupted(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- interruptions
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_waits_for_the_batch(number: int, shards: Path, tmp_path: Path) -> None:
     files, checkpoint = str(shards / "*.npy"), tmp_path / "run.npz"
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt) as caught:
         run(files, checkpoint, batches=interrupted_at(4, number), every=1e6)
     assert "run.npz' after 45 items: the same command goes on from there." in caught.value.__notes__[0]
+    assert isinstance(caught.value, Stopped)
+    assert caught.value.code == 128 + number
     assert signal.getsignal(number) == before
     assert place(checkpoint).batches == 5
     assert sorted(os.listdir(tmp_path)) == ["in", "run.npz"]

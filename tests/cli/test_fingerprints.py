@@ -21,6 +21,8 @@ from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Polynomial
 
+pytestmark = pytest.mark.usefixtures("default_signals")
+
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Path:

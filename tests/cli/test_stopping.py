@@ -1,12 +1,16 @@
-"""Runs that are told to stop: Ctrl-C, and SIGTERM. They say so, end with 130 or 143, and leave nothing half-written."""
+"""Runs that are told to stop, by Ctrl-C, SIGTERM or SIGHUP: they end with 128 and the number of the signal, and leave
+nothing half-written. What a run was started to ignore does not stop it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +18,10 @@ import pytest
 
 from cli.command_runs import SCRIPT, environment
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix"),
+    pytest.mark.usefixtures("default_signals"),
+]
 
 # The run waits where its output lies beside its place, and is to be moved there: what a signal in the middle of a write
 # meets, only not by chance.
@@ -29,6 +36,21 @@ def waiting(*given, **more):
 
 os.link = os.replace = os.fsync = waiting
 """
+# The run gets signals in the middle of a write, and goes on with it if it can.
+SIGNALLED = """
+import os, signal
+
+def signalling(write):
+    def signalled(*given, **more):
+        for name in os.environ["SIGNALS"].split():
+            os.kill(os.getpid(), getattr(signal, name))
+        with open("signalled", "a") as file:
+            file.write("gone on\\n")
+        return write(*given, **more)
+    return signalled
+
+os.link, os.fsync = signalling(os.link), signalling(os.fsync)
+"""
 WRITING = [
     "score captions.txt -o out",
     "score captions.txt --json -o old --force",
@@ -39,17 +61,20 @@ WRITING = [
     "report captions.txt -o old --force",
 ]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CHECKPOINTED = "score rows.npy --checkpoint run.vendi --json -o out"
 
 
-def started(line: str, folder: Path, patch: str = "") -> subprocess.Popen[str]:
-    (folder / "patches").mkdir()
+def started(
+    line: str, folder: Path, patch: str = "", by: Sequence[str] = (), **env: str
+) -> subprocess.Popen[str]:
+    (folder / "patches").mkdir(exist_ok=True)
     (folder / "patches" / "sitecustomize.py").write_text(patch)
     (folder / "captions.txt").write_text("a dog\na cat\na dog runs\n")
     (folder / "old").write_text("old")
     np.save(folder / "rows.npy", np.random.default_rng(0).standard_normal((50, 4)))
     return subprocess.Popen(
-        [SCRIPT, *line.split()], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=environment(PYTHONPATH=str(folder / "patches")),
+        [*by, SCRIPT, *line.split()], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment(PYTHONPATH=str(folder / "patches"), **env),
     )  # fmt: skip
 
 
@@ -125,3 +150,39 @@ def test_as_soon_as_it_starts(tmp_path: Path) -> None:
         assert out == ""
         assert code in (130, -signal.SIGINT)  # the latter before any line of ours was run
         assert code != 130 or "Traceback" not in err
+
+
+def ended_alone(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """How a process ends that signals itself, or has no reason to end early."""
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_with_a_checkpoint_is_saved_and_goes_on(number: signal.Signals, tmp_path: Path) -> None:
+    code, out, err = ended_alone(started(CHECKPOINTED, tmp_path, SIGNALLED, SIGNALS=number.name))
+    assert (code, out) == (128 + number, "")
+    assert "Stopping after this batch, to save it" in err
+    assert "the same command goes on from there." in err
+    assert (tmp_path / "run.vendi").exists()
+    assert not (tmp_path / "out").exists()
+    assert ended_alone(started(CHECKPOINTED, tmp_path))[0] == 0
+    assert (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("line", [CHECKPOINTED, "explain rows.npy -o out"])
+def test_what_is_ignored_from_the_start_stays_ignored(line: str, tmp_path: Path) -> None:
+    """As shells start what runs in the background of a script, and nohup what is to outlive its terminal."""
+    ignoring = 'trap \'\' INT TERM HUP; exec "$0" "$@"'
+    process = started(
+        line, tmp_path, SIGNALLED, ["sh", "-c", ignoring], SIGNALS="SIGINT SIGTERM SIGHUP SIGINT"
+    )
+    code, _, err = ended_alone(process)
+    assert code == 0, err
+    assert (tmp_path / "signalled").exists()  # they came, and it went on
+    assert not re.search("Stopping|Interrupted|Traceback", err)
+    found = (tmp_path / "out").read_bytes()
+    for name in ("out", "run.vendi"):
+        (tmp_path / name).unlink(missing_ok=True)
+    assert ended_alone(started(line, tmp_path))[0] == 0
+    assert (tmp_path / "out").read_bytes() == found

@@ -18,6 +18,7 @@ __all__ = [
     "INTERRUPTED",
     "MISUSE",
     "GateError",
+    "Stopped",
     "check_interrupted",
     "end_in_order",
     "run",
@@ -35,6 +36,13 @@ class GateError(click.ClickException):
     exit_code = GATE
 
 
+class Stopped(KeyboardInterrupt):
+    """A run was told to stop by a signal, and did when it had saved what it could."""
+
+    def __init__(self, number: int):
+        self.code = 128 + number
+
+
 def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code; whatever goes wrong ends in a message, never in a traceback."""
     try:
@@ -49,9 +57,10 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # which click takes for an interruption
             return _failed(error.__cause__)
-        notes = " ".join(getattr(error.__cause__ or error.__context__ or error, "__notes__", ()))
+        cause = error.__cause__ or error.__context__ or error
+        notes = " ".join(getattr(cause, "__notes__", ()))
         terminal.say(f"Interrupted. {notes or 'Nothing was written.'}")
-        return INTERRUPTED
+        return cause.code if isinstance(cause, Stopped) else INTERRUPTED
     except click.ClickException as error:
         # Blanks for the tabs with which click lists choices.
         message = error.format_message().expandtabs(2)

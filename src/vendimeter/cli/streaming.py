@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ from vendimeter.accumulate import Accumulator
 from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.amounts import items_expected
 from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.failures import Stopped
 from vendimeter.cli.inputs import Input
 from vendimeter.cli.merging import refuse_existing, save
 from vendimeter.io.collection import Collection
@@ -100,8 +101,8 @@ def streamed(
     InputError
         Where the checkpoint is of another input, damaged, or in use.
     KeyboardInterrupt
-        When interrupted (SIGINT or SIGTERM): with a checkpoint after it was saved at the end of the batch, the second
-        time at once. A note at it says how to go on.
+        When told to stop by SIGINT (Ctrl-C), SIGTERM or SIGHUP: with a checkpoint after it was saved at the end of the
+        batch (then it is a Stopped, which knows the signal), the second time at once. A note at it says how to go on.
     """
     if save_to is not None:
         refuse_existing(save_to, overwrite)
@@ -169,13 +170,13 @@ def _run(
                     end = time.monotonic()
                     due = end + max(every, SPACING * (end - begin))
                 if stops.asked:
-                    raise KeyboardInterrupt
+                    raise Stopped(stops.asked)
         if saved is not None:
             place.left_out, place.records = skipped.count, list(skipped.records)
             place.finished = True
             saved.save(total, place)
             if stops.asked:
-                raise KeyboardInterrupt
+                raise Stopped(stops.asked)
 
 
 def _pass_over(
@@ -188,7 +189,7 @@ def _pass_over(
             batch = next(batches, None)
             items += 0 if batch is None else len(batch)
             if stops.asked:
-                raise KeyboardInterrupt
+                raise Stopped(stops.asked)
             if batch is None or items > place.items:
                 raise saved.misread(place, items)
             progress.step((number + 1) / place.batches)
@@ -232,7 +233,7 @@ class _Pace:
 class _Never:
     """No interruption is waited for: it comes at once."""
 
-    asked = False
+    asked: int | None = None  # the number of the signal
 
     def __enter__(self) -> _Never:
         return self
@@ -250,19 +251,21 @@ class _Stops(_Never):
 
     def __enter__(self) -> _Stops:
         if threading.current_thread() is threading.main_thread():  # others may not set handlers
-            for number in (signal.SIGINT, signal.SIGTERM):
-                # An ignored signal stays ignored, as under nohup.
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)  # not every system has all
+                # An ignored signal stays ignored, as under nohup or in the background of a script.
+                if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._before[number] = signal.signal(number, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+            raise Stopped(number)
+        self.asked = number
         if not self._quiet:
-            # Not through sys.stderr, which may be in the middle of a write.
-            os.write(2, STOPPING.encode())
+            # Not through sys.stderr, which may be in the middle of a write; and the terminal may be gone.
+            with suppress(OSError):
+                os.write(2, STOPPING.encode())
 
     def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
