@@ -15,8 +15,8 @@ Decoders, as in the paper: beam search with 5 beams, all returned; diverse beam 
 beams in 10 groups, of which the 5 best are returned, for γ = 0.2, 0.5, 0.6, 0.8: the table says 0.2, 0.5, 0.5 and the
 text 0.2, 0.6, 0.8. Besides, five samples at temperatures 0.5, 0.75, 1. Beams are compared by the sum of their
 logarithmic probabilities while they grow, and by its mean over words at the end, with the penalties in it, as Hugging
-Face's group_beam_search does, which the paper used. That one goes on with the next best word where a beam has ended, and
-does not penalise ends; here a beam that has ended stays as it is.
+Face's group_beam_search does, which the paper used. That one goes on with the next best word where a beam has ended,
+and does not penalise ends; here a beam that has ended stays as it is.
 
 Words are in lower case, split as the kernels split them; a word that training captions have once only is unknown, and
 never written. Needs PyTorch; a seed takes some forty minutes of one core, or two minutes of an H200. Other machines

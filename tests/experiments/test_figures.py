@@ -35,7 +35,9 @@ def test_every_claim_of_figure_1_is_reproduced(figure1):
 def test_claims_of_figure_2(figure2):
     names = ["2 row 1, VS", "2 row 2, VS", "2 row 3, VS", "2 row 3, IntDiv", "2 row 1, IntDiv"]
     # The widths of row 3 are chosen, not printed.
-    assert verdicts(figure2) == dict.fromkeys(names, "reproduced") | {"2 row 3, VS": "reproduced in direction"}
+    assert verdicts(figure2) == dict.fromkeys(names, "reproduced") | {
+        "2 row 3, VS": "reproduced in direction"
+    }
 
 
 def test_vs_is_the_number_of_modes(figure1):
