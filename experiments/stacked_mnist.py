@@ -175,8 +175,8 @@ def check(
         "PresGAN above self-conditioned",
         "PresGAN is more diverse than the self-conditioned GAN by VS.",
         paper="866.6 > 746.7",
-        why="neither model is at hand (github.com/adjidieng/PresGANs, github.com/stevliu/self-conditioned-gan); the "
-        "two that were trained here are others",
+        why="of both models the code is published (github.com/adjidieng/PresGANs, github.com/stevliu/self-conditioned-"
+        "gan), and no samples; neither was trained here, the two that were are others",
     )
 
 
