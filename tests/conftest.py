@@ -42,6 +42,14 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.fixture(scope="session", autouse=True)
+def vectors_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Encoders that are not told where to keep vectors keep them here, and not with those of who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VENDIMETER_CACHE", str(tmp_path_factory.mktemp("vectors")))
+        yield
+
+
 # On a machine with a GPU, VENDIMETER_TEST_GPU=1 runs the same bodies there instead.
 ON_GPU = bool(os.environ.get("VENDIMETER_TEST_GPU"))
 LIBRARIES = ["numpy", "strict", "torch shared", "torch own", "jax shared", "jax own"]

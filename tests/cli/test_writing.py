@@ -115,7 +115,7 @@ def test_a_file_that_may_not_be_read(folder: Path, warm: Warm) -> None:
         assert done.code == 0
     else:
         assert (done.code, done.out) == (2, "")
-        assert "'captions.txt': Permission denied" in done.said
+        assert "'captions.txt' could not be opened: Permission denied" in done.said
 
 
 def test_a_full_disk_leaves_nothing(folder: Path) -> None:

@@ -607,6 +607,7 @@ def test_a_sentence_model_with_missing_weights_is_an_error(minilm, tmp_path):
     from safetensors.torch import load_file, save_file
 
     shutil.copytree(minilm, tmp_path, dirs_exist_ok=True)
+    tmp_path.chmod(0o700)  # packages may be installed read-only
     weights = load_file(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors").unlink()
     rest = {k: v for k, v in weights.items() if "layer.5." not in k}
