@@ -116,21 +116,22 @@ def birthday_paradox(
 
     What is no bound. Many collisions do not show that N is small: one item of probability 0.1 makes p at least 0.01
     whatever else there is. They show that some items are frequent: one has probability p or more. That a batch size
-    with even odds, s, means a support of about s² (0.72 s², in fact) takes all items for equally frequent.
+    with even odds, s, means a support of at most about s² (0.72 s², in fact) takes all items for about equally
+    frequent, as its authors say.
 
     The interval is of 1/p. From pairs it is that of a Poisson variable, widened by the variance that the number of
     colliding pairs has because pairs share samples. Intervals of 95 % held the truth in 92 to 100 % of draws of 30 to
     3,000 samples from uniform, exponential, geometric and Zipf populations, and `support` was below the true size in
-    95 to 100 %. They hold it in 80 % only where nearly all collisions are of one item that is met a few times, and in
-    77 % where 19 in 20 samples are one item and n is 30. With `batch` the interval is that of Clopper and Pearson for
-    γ, exact, but wider, and one of 1/p only where items are about equally frequent (for Zipf's law and batches of 30 it
-    missed four times in five, for uniform populations at most once in twenty). Where every batch collides there is no
+    95 to 100 %. Only 80 % hold it where nearly all collisions are of one item that is met a few times, and 77 % where
+    19 in 20 samples are one item and n is 30. With `batch` the interval is that of Clopper and Pearson for γ, exact,
+    but wider, and one of 1/p only where items are about equally frequent (for Zipf's law and batches of 30 it missed
+    four times in five, for uniform populations at most once in twenty). Where every batch collides there is no
     estimate, and 1 stands for it: take smaller batches.
 
     All this is about independent samples of one population. Where near copies were removed from a collection, the
-    figure is too large; where items were repeated by hand, too small. All pairs are
-    compared in tiles, and no matrix of them is held; batches take n·s/2 of them instead of n²/2. A similarity that
-    rounding may have pushed below the threshold counts as having met it.
+    figure is too large; where items were repeated by hand, too small. All pairs are compared in tiles, and no matrix of
+    them is held; batches take n·s/2 of them instead of n²/2. A similarity that rounding may have pushed below the
+    threshold counts as having met it.
 
     References
     ----------
