@@ -92,6 +92,7 @@ KERNELS = {
 
 BASES = {"Kernel", "GroupMeans"}
 METRICS = {
+    "birthday_paradox",
     "circles",
     "components",
     "compression_ratio",
@@ -100,9 +101,11 @@ METRICS = {
     "density_coverage",
     "effective_rank",
     "frechet_distance",
+    "grid_coverage",
     "hill",
     "inception_score",
     "intdiv",
+    "jensen_shannon_diversity",
     "kernel_distance",
     "leinster_cobbold",
     "log_det",
@@ -114,6 +117,7 @@ METRICS = {
     "number_of_modes",
     "pairwise_bleu",
     "precision_recall",
+    "precision_recall_curve",
     "self_bleu",
     "table",
 }

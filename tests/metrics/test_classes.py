@@ -1,4 +1,4 @@
-"""Hill numbers against mpmath and scikit-bio; modes and the Inception Score against their formulas and torchmetrics."""
+"""Hill numbers, modes, Inception Score, Jensen–Shannon diversity: against mpmath, scikit-bio, torchmetrics, SciPy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, special
+from scipy.spatial.distance import jensenshannon
 
+import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.metrics import _predictions, classes
-from vendimeter.metrics.classes import hill, inception_score, mode_diversity, number_of_modes
+from vendimeter.metrics.classes import (
+    hill,
+    inception_score,
+    jensen_shannon_diversity,
+    mode_diversity,
+    number_of_modes,
+)
 from vendimeter.metrics.similarities import leinster_cobbold
 
 
@@ -41,6 +49,11 @@ def rows_of(n, width, seed=0, sharp=2.0):
 
 def entropy(p):
     return -special.xlogy(p, p).sum(axis=-1)
+
+
+def weighted_diversity(rows):
+    """With weights that differ, as many as there are rows."""
+    return jensen_shannon_diversity(rows, weights=np.arange(1, 32) / 496)
 
 
 def direct_score(p):
@@ -279,7 +292,9 @@ def test_logits_and_every_library(library):
     assert narrow == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("metric", [number_of_modes, mode_diversity, inception_score])
+@pytest.mark.parametrize(
+    "metric", [number_of_modes, mode_diversity, inception_score, jensen_shannon_diversity, weighted_diversity]
+)
 def test_blocks_change_nothing(metric, monkeypatch):
     rows = rows_of(31, 7)
     before = rows.copy()
@@ -377,6 +392,62 @@ def test_torchmetrics_agrees_where_its_chunks_are_even(monkeypatch):
     assert inception_score(logits, splits=1, logits=True) == pytest.approx(expected, rel=1e-12)
 
 
+# --------------------------------------------------------------------------------------------- Jensen–Shannon diversity
+
+
+def test_diversity_of_an_ensemble_by_hand():
+    assert jensen_shannon_diversity(np.eye(4)) == pytest.approx(4, rel=1e-15)
+    assert jensen_shannon_diversity(np.full((3, 7), 1 / 7)) == 1
+    assert jensen_shannon_diversity([[0.3, 0.7]]) == 1
+    shares = np.array([0.5, 0.3, 0.2])
+    apart = jensen_shannon_diversity(np.eye(3), weights=shares)
+    assert apart == pytest.approx(math.exp(entropy(shares)), rel=1e-15)
+    assert jensen_shannon_diversity([[1, 0], [0, 1], [0, 1]], weights=[1, 0, 0]) == 1
+    # A class that nobody has, and members without weight, change nothing.
+    padded = [[0.5, 0.5, 0, 0], [0.1, 0.9, 0, 0], [0, 0, 0, 1]]
+    plain = jensen_shannon_diversity([[0.5, 0.5], [0.1, 0.9]])
+    assert jensen_shannon_diversity(padded, weights=[0.5, 0.5, 0]) == pytest.approx(plain, rel=1e-15)
+
+
+def test_divergence_of_two_is_that_of_scipy():
+    p, q = rows_of(2, 9, 4)
+    assert math.log(jensen_shannon_diversity([p, q])) == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_diversity_of_an_ensemble_to_fifty_digits(seed):
+    rows, draws = rows_of(6, 5, seed), np.random.default_rng(seed)
+    rows[seed] = np.eye(5)[seed]
+    shares = draws.dirichlet(np.ones(6))
+    with mpmath.workdps(50):
+        exact = [[mpmath.mpf(x) for x in row] for row in rows.tolist()]
+        exact = [[x / mpmath.fsum(row) for x in row] for row in exact]
+        weights = [mpmath.mpf(w) for w in shares.tolist()]
+        weights = [w / mpmath.fsum(weights) for w in weights]
+
+        def surprise(row):
+            return -mpmath.fsum(x * mpmath.log(x) for x in row if x)
+
+        mean = [mpmath.fsum(w * row[c] for w, row in zip(weights, exact, strict=True)) for c in range(5)]
+        within = mpmath.fsum(w * surprise(row) for w, row in zip(weights, exact, strict=True))
+        expected = float(mpmath.exp(surprise(mean) - within))
+    found = jensen_shannon_diversity(rows, weights=shares)
+    assert found == pytest.approx(expected, rel=1e-14)
+    assert found <= math.exp(entropy(shares))
+    # Holevo's bound: what a measurement tells of an ensemble of states is at most their entropy.
+    assert found <= vm.score(rows, "probability-product", weights=shares)
+
+
+def test_diversity_of_an_ensemble_is_an_inception_score(library):
+    rows = rows_of(40, 6, 1)
+    found = jensen_shannon_diversity(library.array(rows))
+    assert found == pytest.approx(inception_score(rows, splits=1), rel=1e-13)
+    uniform = jensen_shannon_diversity(library.array(rows), weights=np.full(40, 1 / 40))
+    assert uniform == pytest.approx(found, rel=1e-13)
+    logits = np.log(rows) + 5
+    assert jensen_shannon_diversity(library.array(logits), logits=True) == pytest.approx(found, rel=1e-12)
+
+
 # ---------------------------------------------------------------------------------------------------------- real data
 
 
@@ -401,7 +472,9 @@ def test_a_classifier_of_real_digits(shared_data):
 # ------------------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize("metric", [number_of_modes, mode_diversity, inception_score])
+@pytest.mark.parametrize(
+    "metric", [number_of_modes, mode_diversity, inception_score, jensen_shannon_diversity]
+)
 @pytest.mark.parametrize(("samples", "message"), [
     ([[0.5, 0.6]], "item 0 sum to 1.1; expected 1"),
     ([[0.5, 0.5], [1.5, -0.5]], "item 1 holds the probability -0.5.*For logits pass logits=True"),
@@ -447,6 +520,10 @@ ROWS = [[0.5, 0.5], [1.0, 0.0]]
     (lambda: number_of_modes(ROWS, logits=1), "logits=1; expected True or False"),
     (lambda: number_of_modes(["a"], logits="no"), "logits='no'"),
     (lambda: mode_diversity(ROWS, logits=None), "logits=None"),
+    (lambda: jensen_shannon_diversity(ROWS, logits=None), "logits=None"),
+    (lambda: jensen_shannon_diversity(ROWS, weights=[0.5, 0.6]), "weights sum to 1.1; expected probabilities"),
+    (lambda: jensen_shannon_diversity(ROWS, weights=[1.0]), "weights has 1 entries and there are 2 items"),
+    (lambda: jensen_shannon_diversity(["a", "b"]), "one row a sample"),
     (lambda: inception_score(ROWS, splits=3), "splits=3 and there are 2 samples; expected at least one a split"),
     (lambda: inception_score(ROWS), "splits=10"),
     (lambda: inception_score(ROWS, splits=0), "splits=0"),

@@ -80,7 +80,15 @@ def test_features_by_a_function_and_by_name():
 
 
 @pytest.mark.parametrize(
-    "metric", ["frechet_distance", "kernel_distance", "precision_recall", "density_coverage", "memorization"]
+    "metric",
+    [
+        "frechet_distance",
+        "kernel_distance",
+        "precision_recall",
+        "precision_recall_curve",
+        "density_coverage",
+        "memorization",
+    ],
 )
 @pytest.mark.parametrize(
     ("samples", "reference", "words"),

@@ -180,7 +180,7 @@ def test_every_metric_of_the_package_can_be_asked_for():
     ("name", "options"),
     [
         ("leinster_cobbold", {"q": 2}), ("log_det", {"shift": 1.0}), ("components", {"threshold": 0.5}),
-        ("circles", {"threshold": 0.4}),
+        ("circles", {"threshold": 0.4}), ("birthday_paradox", {"threshold": 0.95}),
     ],
 )  # fmt: skip
 def test_metrics_of_similarities_on_request(name, options):
@@ -191,6 +191,63 @@ def test_metrics_of_similarities_on_request(name, options):
         if name == "circles"
         else float(getattr(metrics, name)(rows, **options))
     )
+
+
+def test_named_after_the_paper_and_on_request():
+    """Collisions, grids and the curve of precision and recall: never unasked, each as its function gives it."""
+    options = {
+        "birthday_paradox": {"threshold": 0.9},
+        "grid_coverage": {"bounds": (-6, 6), "bins": 3},
+        "precision_recall_curve": {"clusters": 5, "runs": 2},
+    }
+    collections = {"real": REAL, "model": 0.7 * REAL[:40]}
+    unasked = metrics.table(collections, reference="real")
+    assert not {"birthday_paradox", "grid_coverage", "f_recall"} & set(columns_of(unasked))
+    table = metrics.table(collections, reference="real", metrics=list(options), options=options)
+    assert columns_of(table) == [
+        "n",
+        "birthday_paradox",
+        "grid_coverage",
+        "f_precision",
+        "f_recall",
+        "vendi_score",
+    ]
+    row, found = table["model"], metrics.birthday_paradox(collections["model"], threshold=0.9)
+    assert row["birthday_paradox"] == float(found)
+    assert table.to_frame().loc[1, "birthday_paradox_high"] == found.high
+    assert row["grid_coverage"] == metrics.grid_coverage(collections["model"], bounds=(-6, 6), bins=3)
+    curve = metrics.precision_recall_curve(collections["model"], REAL, clusters=5, runs=2)
+    assert (row["f_precision"], row["f_recall"]) == (curve.f_precision, curve.f_recall)
+    assert table["real"]["f_recall"] is None
+    assert any("Birthday paradox: the interval of the sampling error" in note for note in table.notes)
+    # Nothing collides: an infinite figure and one end of its interval.
+    apart = metrics.table(
+        {"x": REAL}, metrics=["birthday_paradox"], options={"birthday_paradox": {"threshold": 1}}
+    )
+    assert apart["x"]["birthday_paradox"] == np.inf
+    assert "∞" in apart.to_markdown()
+    assert apart.to_dict()["rows"][0]["birthday_paradox_low"] > 1
+
+
+def test_ensembles_in_a_table():
+    rows = np.random.default_rng(0).dirichlet(np.ones(4), size=12)
+    table = metrics.table({"x": rows}, "probability-product", metrics=["jensen_shannon_diversity"])
+    assert table["x"]["jensen_shannon_diversity"] == metrics.jensen_shannon_diversity(rows)
+    assert "jensen_shannon_diversity" not in columns_of(metrics.table({"x": rows}, "probability-product"))
+
+
+def test_texts_of_one_group_are_no_independent_samples():
+    groups = [["a dog", "a cat"], ["two boats", "a boat"]]
+    with pytest.raises(
+        InputError, match="birthday_paradox expected independent samples, and those of one group are not"
+    ):
+        metrics.table(
+            {"x": groups},
+            "ngram",
+            groups=True,
+            metrics=["birthday_paradox"],
+            options={"birthday_paradox": {"threshold": 0.5}},
+        )
 
 
 def test_texts_take_the_tokens_of_the_first_kernel_of_texts():

@@ -6,10 +6,19 @@ float or an int that knows more about itself; several have names.
 
 from vendimeter.metrics._texts import Overlap
 from vendimeter.metrics.chemistry import MoleculeFigures, molecules
-from vendimeter.metrics.classes import InceptionScore, hill, inception_score, mode_diversity, number_of_modes
+from vendimeter.metrics.classes import (
+    InceptionScore,
+    hill,
+    inception_score,
+    jensen_shannon_diversity,
+    mode_diversity,
+    number_of_modes,
+)
+from vendimeter.metrics.collisions import BirthdayParadox, birthday_paradox
 from vendimeter.metrics.discrepancy import KernelDistance, kernel_distance
 from vendimeter.metrics.frechet import FrechetDistance, frechet_distance
 from vendimeter.metrics.graphs import Components, components
+from vendimeter.metrics.grids import GridCoverage, grid_coverage
 from vendimeter.metrics.lexical import CompressionRatio, NgramDiversity, compression_ratio, ngram_diversity
 from vendimeter.metrics.manifolds import (
     DensityCoverage,
@@ -22,6 +31,7 @@ from vendimeter.metrics.manifolds import (
 from vendimeter.metrics.moments import Moments
 from vendimeter.metrics.overlap import PairwiseBLEU, pairwise_bleu, self_bleu
 from vendimeter.metrics.packing import Circles, circles
+from vendimeter.metrics.precision_curves import PrecisionRecallCurve, precision_recall_curve
 from vendimeter.metrics.quality import CorpusBLEU, corpus_bleu
 from vendimeter.metrics.similarities import SimilarityProfile, intdiv, leinster_cobbold, mean_similarity
 from vendimeter.metrics.spectra import LogDet, effective_rank, log_det
@@ -29,12 +39,14 @@ from vendimeter.metrics.tables import Table, table
 from vendimeter.metrics.text_pairs import d_lex_sim
 
 __all__ = [
+    "BirthdayParadox",
     "Circles",
     "Components",
     "CompressionRatio",
     "CorpusBLEU",
     "DensityCoverage",
     "FrechetDistance",
+    "GridCoverage",
     "InceptionScore",
     "KernelDistance",
     "LogDet",
@@ -45,8 +57,10 @@ __all__ = [
     "Overlap",
     "PairwiseBLEU",
     "PrecisionRecall",
+    "PrecisionRecallCurve",
     "SimilarityProfile",
     "Table",
+    "birthday_paradox",
     "circles",
     "components",
     "compression_ratio",
@@ -55,9 +69,11 @@ __all__ = [
     "density_coverage",
     "effective_rank",
     "frechet_distance",
+    "grid_coverage",
     "hill",
     "inception_score",
     "intdiv",
+    "jensen_shannon_diversity",
     "kernel_distance",
     "leinster_cobbold",
     "log_det",
@@ -69,6 +85,7 @@ __all__ = [
     "number_of_modes",
     "pairwise_bleu",
     "precision_recall",
+    "precision_recall_curve",
     "self_bleu",
     "table",
 ]

@@ -19,13 +19,16 @@ from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.metrics import (
     chemistry,
     classes,
+    collisions,
     discrepancy,
     frechet,
     graphs,
+    grids,
     lexical,
     manifolds,
     overlap,
     packing,
+    precision_curves,
     quality,
     similarities,
     spectra,
@@ -162,9 +165,23 @@ def _several(given: Given) -> bool:
     return any(len(group) > 1 for group in given.samples) if given.groups else given.n > 1
 
 
-def _effective_rank(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-    given.unweighted("effective_rank")
-    return (spectra.effective_rank(given.vectors, **options),)
+def _of_vectors(metric: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
+    """A metric of the vectors of samples alone."""
+
+    def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
+        given.unweighted(metric.__name__)
+        return (metric(given.vectors, **options),)
+
+    return compute
+
+
+def _birthday_paradox(given: Given, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
+    if given.groups:
+        raise InputError(
+            "birthday_paradox expected independent samples, and those of one group are not; leave it out of metrics=, "
+            "or pass one text a group."
+        )
+    return _of_kernel(collisions.birthday_paradox, weighted=False)(given, options, kernel)
 
 
 def _of_molecules(given: Given, options: dict[str, Any]) -> Sequence[Any]:
@@ -224,6 +241,11 @@ METRICS: dict[str, Entry] = {
         _of_features(manifolds.memorization, ("rate", "copies")),
         reference=True,
     ),
+    "precision_recall_curve": Entry(
+        (Column("f_precision", "PRD precision", UP), Column("f_recall", "PRD recall", UP)),
+        _of_features(precision_curves.precision_recall_curve, ("f_precision", "f_recall")),
+        reference=True,
+    ),
     "corpus_bleu": Entry(
         (Column("corpus_bleu", "BLEU", UP),), _of_texts(quality.corpus_bleu, reference=True), reference=True
     ),
@@ -250,7 +272,13 @@ METRICS: dict[str, Entry] = {
     "mode_diversity": Entry(
         (Column("mode_diversity", "Mode diversity", UP),), _of_classes(classes.mode_diversity), (CLASSES,)
     ),
-    "effective_rank": Entry((Column("effective_rank", "Effective rank", UP),), _effective_rank),
+    "jensen_shannon_diversity": Entry(
+        (Column("jensen_shannon_diversity", "exp JSD", UP),), _of_classes(classes.jensen_shannon_diversity)
+    ),
+    "effective_rank": Entry(
+        (Column("effective_rank", "Effective rank", UP),), _of_vectors(spectra.effective_rank)
+    ),
+    "grid_coverage": Entry((Column("grid_coverage", "Grid coverage", UP),), _of_vectors(grids.grid_coverage)),
     "intdiv": Entry(
         (Column("intdiv", "IntDiv", UP),),
         _of_kernel(similarities.intdiv),
@@ -274,6 +302,9 @@ METRICS: dict[str, Entry] = {
         (Column("circles", "#Circles", UP, whole=True),),
         _of_kernel(packing.circles, weighted=False),
         kernel=True,
+    ),
+    "birthday_paradox": Entry(
+        (Column("birthday_paradox", "Birthday paradox", UP),), _birthday_paradox, kernel=True
     ),
 }
 METRICS = {name: replace(entry, name=name) for name, entry in METRICS.items()}
@@ -389,5 +420,5 @@ def cell_of(found: Any) -> Cell:
         return Cell(value) if math.isnan(std) else Cell(value, spread=std, behind=OVER_SPLITS)
     # Bounds need not lie around the figure: ± takes in both.
     spread = max(high - value, value - low)
-    sampled = isinstance(found, discrepancy.KernelDistance)
+    sampled = isinstance(found, discrepancy.KernelDistance | collisions.BirthdayParadox)
     return Cell(value, low, high, spread, SAMPLED if sampled else COMPUTED)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import as_rows, is_table, is_text
+from vendimeter._arrays import as_rows, is_frame_column, is_table, is_text, refuse_masked, to_numpy, unwrapped
 from vendimeter._devices import as_like, double, is_foreign, local, namespace, select, to_host
 from vendimeter._measured import about
 from vendimeter._messages import brief, shape_of, unknown
 from vendimeter.errors import InputError
 
-__all__ = ["feature_rows", "two_sets", "wide_block"]
+__all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]
 
 
 def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
@@ -94,6 +94,25 @@ def wide_block(rows: Any, index: slice | np.ndarray, what: str = "samples") -> A
             f"{prefix}item {at} holds {host[i, j]} in column {j}; expected finite numbers. Fill it, or drop the item."
         )
     return block
+
+
+def numbers_of(given: Any, name: str, expected: str) -> np.ndarray:
+    """Numbers of the user's in a row, in float64 on the host; an error where one is not finite."""
+    refuse_masked(given, name)
+    if is_frame_column(given):
+        given = to_numpy(given)
+    given = unwrapped(given)
+    try:
+        array = to_host(local(given)) if is_foreign(given) else np.asarray(given)
+    except (TypeError, ValueError):
+        array = np.array(None)
+    if array.dtype.kind not in "buif" or array.ndim != 1:
+        raise InputError(f"{name}={brief(given)}; expected {expected}.")
+    values = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InputError(f"{name}[{bad[0]}] is {values[bad[0]]}; expected finite numbers.")
+    return values
 
 
 def _encoder(features: Any) -> Callable[[Any], Any]:

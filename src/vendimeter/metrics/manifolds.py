@@ -160,6 +160,9 @@ def precision_recall(
 
     The time is that of (n + m)²/2 products of vectors, on the host mostly in float32.
 
+    These are the precision and recall of Kynkäänniemi et al., which the paper on the Vendi Score reports: they are what
+    the code that it takes them from computes. Those of Sajjadi et al., whom it cites, are `precision_recall_curve`.
+
     References
     ----------
     Kynkäänniemi, Karras, Laine, Lehtinen, Aila (2019), Improved precision and recall metric for assessing generative
