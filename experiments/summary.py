@@ -28,9 +28,9 @@ PARTS = {
     "images": ("Image models: tables", "CIFAR-100, MNIST, Fashion-MNIST; folders of your own"),
     "captions": ("Captions: the human row of the table, scatter, examples", "COCO captions"),
     "decoders": ("Captions: the table of decoders", "COCO captions; captions of models by path"),
-    "mode_dropping": ("Mode dropping", "MNIST, Brown; MultiNLI by path"),
+    "mode_dropping": ("Mode dropping", "MNIST, XNLI; MultiNLI by path"),
     "image_categories": ("Categories of images", "CIFAR-100, Fashion-MNIST, attributes of CelebA"),
-    "text_categories": ("Categories of text", "Brown; MultiNLI, Amazon by path"),
+    "text_categories": ("Categories of text", "Amazon reviews, XNLI, Brown; MultiNLI by path"),
     "scents": ("Categories of scents", "GoodScents"),
     "eigenvectors": ("Eigenvectors", "CIFAR-100"),
 }
@@ -54,8 +54,8 @@ KINDS = {
     "stacked_mnist": {"original": "", "PresGAN": "", "": STAND_IN},
     "molecules": {"HMM": STAND_IN, "kernel": STAND_IN},
     "decoders": {"sampling": BEYOND, "": STAND_IN},
-    "mode_dropping": {"MNIST, other": BEYOND, "Brown for MultiNLI, other": BEYOND, "Brown": STAND_IN},
-    "text_categories": {"genres": STAND_IN},
+    "mode_dropping": {"MNIST, other": BEYOND, "XNLI for MultiNLI, other": BEYOND, "XNLI": STAND_IN},
+    "text_categories": {"XNLI": STAND_IN, "Brown": STAND_IN, "Amazon, MiniLM": STAND_IN},
     "image_categories": {
         "CIFAR-100 by encoder": STAND_IN,
         "choice": STAND_IN,

@@ -1,7 +1,8 @@
 """What in Friedman and Dieng, The Vendi Score (TMLR 2023), does not hold as printed or is unclear, each by computation.
 
 Every finding has what is printed, what was computed, and what is meant instead. Those that need data of other
-experiments (captions, molecules) take the numbers from the results of their scripts, which have to be run before.
+experiments (captions, decoders, mode dropping, molecules) take the numbers from the results of their scripts, which
+have to be run before.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 import _common as common
 import vendimeter as vm
+from _captions import TABLE, TEXT
 from _image_models import LSUN, printed
 from sample_complexity import SIZES
 from vendimeter.errors import VendimeterError
@@ -72,6 +74,130 @@ def highest_similarity() -> Finding:
         "a cosine is at most 1. What the number of dimensions bounds is the Vendi Score: 256 vectors along 64 axes "
         f"score {axes:.4g}",
         "the highest possible Vendi Score is 2048, or n if that is less",
+    )
+
+
+def index_of_the_heading(results: Path) -> Finding | None:
+    captions, decoders = read(results / "captions.json"), read(results / "decoders.json")
+    if captions is None or decoders is None:
+        return None
+    return finding(
+        "Table of captions, heading of its last column",
+        "D₁ᴷ, which is how Leinster and Cobbold write their index of order 1 (the other tables have VS); the caption "
+        "says VS with a BLEU kernel",
+        f"human captions by that index: {found_in(captions, 'by d₁ᴷ')}. Beside beam search: "
+        f"{found_in(decoders, 'column')}",
+        "not known; no formula at hand gives both ends of the column",
+    )
+
+
+def correlation_of_both(results: Path) -> Finding | None:
+    held = read(results / "mode_dropping.json")
+    if held is None or "XNLI" not in held["rows"]:
+        return None
+    own, printed = held["rows"]["XNLI"]["given"], held["multinli"]["pearson"]
+    means = {
+        kind: " and ".join(
+            f"{own[kind][key]['mean']:.3f} ± {own[kind][key]['sd']:.3f} for {name}"
+            for key, name in (("vs", "VS"), ("intdiv", "IntDiv"))
+        )
+        for kind in ("pearson", "spearman")
+    }
+    digits = held["rows"]["MNIST"]["given"]["pearson"]
+    assert printed["vs"] < printed["intdiv"]
+    assert digits["vs"]["mean"] > digits["intdiv"]["mean"]
+    return finding(
+        "Appendix, mode dropping, correlations",
+        "In both cases, VS has a stronger correlation with the number of modes compared to IntDiv",
+        f"the authors' notebook prints, of MultiNLI, Pearson {printed['vs']} for VS and {printed['intdiv']} for "
+        f"IntDiv: weaker for VS, which is ahead by Spearman only. Of XNLI in its place, Pearson {means['pearson']}, "
+        f"Spearman {means['spearman']}",
+        "in both cases by rank correlation; by Pearson's for MNIST only",
+    )
+
+
+def genres_of_the_mismatched_part(results: Path) -> Finding | None:
+    held = read(results / "mode_dropping.json")
+    if held is None or held["multinli"]["premises_of_the_matched_part"] is None:
+        return None
+    matched, both = (held["multinli"][f"premises_of_{part}"] for part in ("the_matched_part", "both"))
+    assert (matched, both - matched) == (4 * 667 + 666, 5 * 667)
+    return finding(
+        "Appendix, mode dropping, MultiNLI",
+        "the premise sentences from the validation split (mismatched), which are drawn from one of ten genres",
+        f"the authors' notebook takes both parts of the validation split and counts {both:,} premises, 667 of each of "
+        f"ten genres but 666 of fiction. The matched part alone has {matched:,} = 4 × 667 + 666 different ones, which "
+        f"leaves {both - matched:,} = 5 × 667: five genres each",
+        "both parts, of five genres each",
+    )
+
+
+def diamonds_and_spade() -> Finding:
+    kernel = (
+        vm.kernels.On("shape", vm.kernels.Match()) * 0.5 + vm.kernels.On("colour", vm.kernels.Match()) * 0.5
+    )
+
+    def score(shapes: list[str], colours: list[str], weights: list[float] | None = None) -> float:
+        return float(vm.score({"shape": shapes, "colour": colours}, kernel, weights=weights))
+
+    sample = score(["diamond"] * 90 + ["square"] * 10, ["blue"] * 90 + ["yellow"] * 10)
+    weighted = {
+        shape: score([shape, "square"], ["blue", "yellow"], [0.9, 0.1]) for shape in ("diamond", "spade")
+    }
+    apart = score(["diamond", "spade"], ["blue", "blue"])
+    assert np.isclose(sample, weighted["diamond"])
+    assert np.isclose(sample, weighted["spade"])
+    return finding(
+        "Section 3.2, identical elements",
+        "a sample of 90 blue diamonds and 10 yellow squares is equivalent to one blue spade and one yellow square with "
+        "p = (0.9, 0.1)",
+        f"by shape and colour the sample scores {sample:.6f}, and so does one blue diamond with one yellow square "
+        f"({weighted['diamond']:.6f}); one blue spade does, too ({weighted['spade']:.6f}), because neither shape is a "
+        f"square. But a spade is no diamond: the two score {apart:.4f}",
+        "one blue diamond, which is identical to the ninety",
+    )
+
+
+def terms_of_the_weighted_score() -> Finding:
+    p = np.array([0.5, 0.3, 0.2])
+    terms = -p * np.log(p)
+    score = float(vm.score(np.eye(3), "precomputed", weights=p))
+    assert np.isclose(score, np.exp(terms.sum()))
+    assert not np.isclose(score, np.exp(terms[:2].sum()))
+    return finding(
+        "Appendix, definition A.1 and the proof of lemma A.1",
+        "exp(−Σ λᵢ log λᵢ), with a sum over i = 1 … S, and eigenvalues λ₁ … λ_S",
+        "S is not defined; the matrix is n×n. Of three dissimilar elements with p = (0.5, 0.3, 0.2) all n terms give "
+        f"{score:.6f}, which is exp H(p), as lemma A.1 has it; the first two of them give "
+        f"{np.exp(terms[:2].sum()):.6f}",
+        "n, the number of elements (S is the number of species where ecology writes such a sum)",
+    )
+
+
+def precision_and_recall() -> Finding:
+    n = 400
+    reference = np.random.default_rng([SEED, 0]).uniform(size=(n, 1))  # one half on either side of 0.5
+    samples = np.random.default_rng([SEED, 1]).uniform(size=(n, 1))
+    samples[: 9 * n // 10] /= 2  # of the samples more than nine tenths are on the left
+    one = vm.metrics.precision_recall(samples, reference, k=3)
+    shares = [np.array([np.mean(x < 0.5), np.mean(x >= 0.5)]) for x in (reference, samples)]
+    curve = [
+        (
+            float(np.minimum(slope * shares[0], shares[1]).sum()),
+            float(np.minimum(shares[0], shares[1] / slope).sum()),
+        )
+        for slope in (0.25, 1.0, 4.0)
+    ]
+    return finding(
+        "Section 4.4, image models: precision and recall",
+        "Precision and Recall (Sajjadi et al. 2018), one number of each for a model",
+        "those of Sajjadi and others are a curve of pairs, from how the two distributions are spread over bins; the "
+        "paper's are from the evaluation code of Dhariwal and Nichol, which computes a single pair from balls around "
+        "points with radii to the third neighbour, as Kynkäänniemi and others do (2019). They differ: of points on a "
+        f"line, spread evenly in the reference, with {shares[1][0]:.0%} of the samples in its left half, the curve "
+        f"over the two halves has (precision, recall) {', '.join(f'({a:.2f}, {b:.2f})' for a, b in curve)} at slopes "
+        f"¼, 1 and 4, and the single pair is ({one.precision:.2f}, {one.recall:.2f})",
+        "improved precision and recall (Kynkäänniemi et al. 2019), which vm.metrics.precision_recall computes",
     )
 
 
@@ -178,14 +304,17 @@ def captions_of_humans(results: Path) -> Finding | None:
     held = read(results / "captions.json")
     if held is None:
         return None
-    readings = [claim for claim in held["claims"] if claim["name"].startswith("reading: ")]
-    fits = [one["name"].removeprefix("reading: ") for one in readings if one["verdict"] == common.REPRODUCED]
+    fits = {
+        target: dict.fromkeys(row["kernel"] for row in held["readings"] if target in row["fits"])
+        for target in (TABLE, TEXT)
+    }
     return finding(
         "Table of captions and its text",
         "human captions score 3.12 (table) and 4.88 (text), by a BLEU kernel (caption) or by n-grams (text); γ is 0.2, "
         "0.5, 0.5 (table) and 0.2, 0.6, 0.8 (text)",
-        found_in(held, "reading"),
-        f"{', '.join(fits) + ', perhaps' if fits else 'none of these'}; captions.py computes every reading",
+        f"{found_in(held, 'by bleu')}; {found_in(held, 'by n-grams')}",
+        "not known. Of all readings that captions.py computes these fit: "
+        + "; ".join(f"{target}: {', '.join(kernels) or 'none'}" for target, kernels in fits.items()),
     )
 
 
@@ -209,10 +338,6 @@ OUT_OF_SCOPE = [
         "why": "they are about how people are represented, by attributes that somebody has to choose and record; a "
         "similarity matrix does not know them. Scores by such attributes are vm.score_groups and kernels on columns",
     },
-    {
-        "what": "The Jensen–Shannon diversity of ensembles (Kviman et al. 2022)",
-        "why": "it is defined for sets of probability distributions, not of samples",
-    },
 ]
 
 
@@ -220,14 +345,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = common.parsed(common.parser_of(__doc__), argv)
     found = [
         kernel_without_minus(),
+        diamonds_and_spade(),
         transposed_features(),
         molecules_of_a_row(common.RESULTS),
         order_of_the_original(common.RESULTS),
         captions_of_humans(common.RESULTS),
+        index_of_the_heading(common.RESULTS),
         modes_and_mode_diversity(common.RESULTS),
         highest_similarity(),
+        precision_and_recall(),
         no_model_matches(),
         inception_score_of_lsun(),
+        terms_of_the_weighted_score(),
+        genres_of_the_mismatched_part(common.RESULTS),
+        correlation_of_both(common.RESULTS),
         last_line_of_the_bound(),
         constant_of_the_bound(),
     ]
