@@ -70,7 +70,7 @@ def test_findings_are_computed(tmp_path):
     findings = {one["where"]: one for one in rerun("unclear", tmp_path)["findings"]}
     kept = json.loads((RESULTS / "unclear.json").read_text(encoding="utf-8"))["findings"]
     assert list(findings) == [one["where"] for one in kept]
-    assert len(findings) == 11
+    assert len(findings) == 14
     pixels = findings["Table of image models"]["computed"]
     assert "IDDPM 4.57 > 4.43" in pixels
     assert "RQ-VT 5.83 > 4.58" in pixels
