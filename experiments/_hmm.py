@@ -1,4 +1,4 @@
-"""A hidden Markov model of characters, fitted by Baum and Welch's algorithm: for the rerun of the molecule table.
+"""A hidden Markov model of characters, fitted by Baum and Welch's algorithm: beside the molecule table.
 
 Every state goes on to another or to the end; texts of like length are put together, and their forward and backward
 probabilities computed side by side, scaled at each place, in float32. An iteration over 10,000 SMILES with 200 states
@@ -83,7 +83,8 @@ def improved(model: Model, data: list[tuple[np.ndarray, np.ndarray]]) -> tuple[M
             found = forward[t, k:] * backward[k:]
             emits += np.eye(len(emit), dtype=np.float32)[:, marks[t, k:]] @ found
             backward[k:] *= emit[marks[t, k:]] / scale[t, k:, None]
-        starts += found.sum(axis=0)
+            if t == 0:
+                starts += found.sum(axis=0)
     total = np.column_stack([steps * step, ends])
     rows = [total, emits.T]
     rows = [part / np.maximum(part.sum(axis=1, keepdims=True), 1e-30) for part in rows]
