@@ -206,6 +206,11 @@ OPTIONS = table("""
     plan good.txt --q x → q='x' is not an order
     plan table.csv --column t --by g → --by g was given
     plan rectangle.npy --kernel precomputed → shape (2, 3)
+    plan nan.npy → item 1 (row 1 of 'nan.npy') holds the value nan
+    plan inf.npy --kernel polynomial → item 1 (row 1 of 'inf.npy') holds the value inf
+    plan zero.npy --tol 0.1 → item 0 (row 0 of 'zero.npy') is all zeros
+    plan asymmetric.npy --kernel precomputed → K[0, 1] = 0.5 but K[1, 0] = 0.2
+    plan nan-matrix.npy --kernel precomputed → nan
     merge → Missing argument 'FILE…'
     merge missing.vendi → 'missing.vendi'
     merge good.txt → 'good.txt' cannot be read
