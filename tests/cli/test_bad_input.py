@@ -52,6 +52,9 @@ FILES = table("""
     twice.csv → names the column 'a' twice
     quote.csv → 'quote.csv'
     hole.csv → line 3 of 'hole.csv'
+    molecules.csv → line 1 of 'molecules.csv' is 'CC(=O)Oc1ccccc1', which looks like a molecule
+    molecules.csv --column SMILES → there is no column 'SMILES': line 1 of 'molecules.csv'
+    words.txt → line 3 of 'words.txt' holds 'seven' where most samples are numbers
     table.csv → the file has several columns (t, g, w)
     not.jsonl → line 2 of 'not.jsonl' is not valid JSON
     mixed.jsonl → line 2 of 'mixed.jsonl' has a number, 3

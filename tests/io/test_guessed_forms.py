@@ -132,6 +132,11 @@ def test_kinds_of_numbers_that_are_said_are_not_texts(tmp_path):
         ):
             vm.read(path, kind="vectors")
         assert vm.read(path, kind="vectors", skip_broken=True).samples.shape == (3, 2)
+        path, first = written(tmp_path, ending, [*NUMBERS, "foo"])
+        with pytest.raises(InputError, match=rf"{first + 4} of .* holds 'foo' in the column .* of numbers"):
+            vm.read(path, kind="numbers")
+        found = vm.read(path, kind="numbers", skip_broken=True)
+        assert found.samples.tolist() == [float(text) for text in NUMBERS]
 
 
 def test_a_table_of_numbers_with_a_word_in_it(tmp_path):

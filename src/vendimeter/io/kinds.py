@@ -175,8 +175,8 @@ def _misfit(kind: str, fits: Callable[[str], bool]) -> Misfit:
     return lambda text: (
         None
         if fits(text)
-        else f"holds {brief(text)} where most samples are {kind}; expected {EXPECTED[kind]}, or with kind= (--kind) "
-        f"what all of them are, such as {others}"
+        else f"holds {brief(text)} where most samples are {kind}; expected {EXPECTED[kind]}. If all of them are "
+        f"{others}, say so with kind= (--kind)"
     )
 
 

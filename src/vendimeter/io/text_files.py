@@ -263,9 +263,10 @@ class Delimited(Sequential):
 
     def way_out(self, names: list[str]) -> str:
         """What to do about a file without a header."""
+        name = "a name" if len(names) == 1 else "names"
         if len(names) > 1 or self._separator in names[0] or '"' in names[0]:
-            return "Write names above it."
-        return "Write a name above it, or read every line as a sample, with format='txt' (--format txt)."
+            return f"Write {name} above it."
+        return f"Write {name} above it, or read every line as a sample, with format='txt' (--format txt)."
 
     def _checked(self, number: int, names: list[str], fault: str) -> list[str]:
         place = self.file.line(number)

@@ -157,8 +157,8 @@ class Wanted:
         if only is not None and name is not None and (only.is_doubtful() or name in part.columns[name]):
             again = "" if only.is_doubtful() else " and comes again as a sample"
             warn(
-                f"the first line of {only.file}, {brief(name)}, was taken for the name of its only column{again}. If "
-                f"it is a sample, too: {only.way_out([name])}",
+                f"the first line of {only.file}, {brief(name)}, was taken for the name of its only column{again}; "
+                f"is it a sample, too? {only.way_out([name])}",
                 UserWarning,
             )
         if self.kind == "guess" and len(next(iter(part.columns.values()), ())):
@@ -178,8 +178,10 @@ class Wanted:
 
     @property
     def forms(self) -> Sequence[str]:
-        """What texts may stand for. What a file says is a text is no number, and a vector where that was asked."""
-        return FORMS if self.cells else FORMS[1:] if self.asked and not self.table else ()
+        """What texts may stand for; in files with types for vectors if that was asked, for numbers if it was said."""
+        if self.cells or self.kind == "numbers":
+            return FORMS
+        return FORMS[1:] if self.asked and not self.table else ()
 
     @property
     def takes_numbers(self) -> bool:
