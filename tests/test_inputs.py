@@ -7,6 +7,7 @@ what was seen and what to do. For the rest: the right answer, from the formula o
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,8 @@ from vendimeter.kernels import (
     Polynomial,
     Precomputed,
 )
+from vendimeter.kernels.base import Kernel
+from vendimeter.similarity import Features
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 COUNTS = np.random.default_rng(1).integers(0, 4, size=(6, 5)) + np.eye(6, 5, dtype=np.int64)
@@ -703,6 +706,51 @@ def test_rubbish_gets_a_typed_error_that_says_what_was_seen(name):
     assert [word for word in words if word not in message] == []
     assert "\n" not in message
     assert len(message) < 600  # data is quoted in part, never in full
+
+
+def test_a_plan_refuses_what_a_score_refuses(monkeypatch):
+    """What only a user's function, or the eigenvalues, can tell is not known to a plan; all else is."""
+    unknown = []
+    for name, (call, _, _) in RUBBISH.items():
+        with pytest.raises(VendimeterError) as scored:
+            call()
+        with monkeypatch.context() as patch:
+            patch.setattr(vm, "score", vm.plan)
+            try:
+                call()
+                planned = None
+            except VendimeterError as error:
+                planned = error
+        if planned is None:
+            unknown.append((name, scored.type))
+            continue
+        said = [re.sub(" at 0x[0-9a-f]+", "", str(error)) for error in (planned, scored.value)]
+        assert (type(planned), said[0]) == (scored.type, said[1]), name
+    assert unknown
+    assert {name.partition(": ")[0] for name, error in unknown if error is not IndefiniteError} == {"kernel"}
+    of_functions = ("function", "k(a, a)", "block", "among equal items", "among items of no weight")
+    for name, error in unknown:
+        assert error is IndefiniteError or any(words in name for words in of_functions), name
+
+
+def test_a_plan_looks_at_each_row_once_and_at_those_with_weight_only():
+    seen = []
+
+    def prepare(rows, positions):
+        seen.extend(positions.tolist())
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    class Noting(Kernel):
+        def build(self, samples, rng):
+            return Features(np.asarray(samples), prepare)
+
+    vm.plan(np.r_[np.ones((3000, 40)), np.eye(40)], Noting())
+    assert seen == list(range(3040))
+    rows = np.array([[1.0, 2], [NAN, 1], [2, 1]])
+    assert vm.plan(rows, weights=[0.5, 0, 0.5]).method == "exact"
+    nearly = CORRELATED.astype(np.float32)
+    nearly[0, 1] += 1e-7  # rounding, which a score evens out
+    assert vm.plan(nearly, "precomputed").method == "exact"
 
 
 @pytest.mark.parametrize("frame", FRAMES)

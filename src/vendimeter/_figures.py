@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from typing import Any
 
 import numpy as np
 
+from vendimeter._markup import html_escaped
 from vendimeter.results import Score, html_table, number
 
 __all__ = ["Count", "Figure", "Figures"]
@@ -38,7 +38,7 @@ class Figures:
 
     def _repr_html_(self) -> str:
         rows = [(name, _shown(value)) for name, value, short in self._fields() if short]
-        return f"<p>{html.escape(type(self).__name__)}</p>{html_table(rows)}"
+        return f"<p>{html_escaped(type(self).__name__)}</p>{html_table(rows)}"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON (a missing or infinite number is None)."""

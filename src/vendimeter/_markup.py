@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 from vendimeter._messages import printable
 
-__all__ = ["latex_escaped", "markdown_escaped", "on_one_line"]
+__all__ = ["html_escaped", "latex_escaped", "markdown_escaped", "on_one_line"]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -19,6 +20,17 @@ _LATEX = {
     **{mark: f"{{{mark}}}" for mark in "[]*"},  # at the beginning of a row they are taken for arguments
 }
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
+
+
+def html_escaped(text: object) -> str:
+    r"""User text as HTML shows it: nothing in it is markup, and it can be written whatever is in it.
+
+    Examples
+    --------
+    >>> print(html_escaped("<b> & caf\ud83d"))
+    &lt;b&gt; &amp; caf\ud83d
+    """
+    return "\n".join(html.escape(printable(line)) for line in str(text).split("\n"))
 
 
 def markdown_escaped(text: object) -> str:

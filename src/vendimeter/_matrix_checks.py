@@ -70,7 +70,13 @@ def tolerance_of(dtype: np.dtype, norm: Any) -> Any:
 
 
 def check(
-    data: Any, policy: Policy, what: str, precision: np.dtype, names: np.ndarray | None = None
+    data: Any,
+    policy: Policy,
+    what: str,
+    precision: np.dtype,
+    names: np.ndarray | None = None,
+    *,
+    mend: bool = True,
 ) -> tuple[Any, float]:
     """The matrix, finite, symmetric and with a diagonal of 1, and how far its entries were off by rounding.
 
@@ -86,15 +92,17 @@ def check(
         The coarsest dtype that the entries came in; it says how far they may be off by rounding.
     names : ndarray, optional
         The user's own positions of the items, for messages, where some items were left out.
+    mend : bool
+        Whether a dense matrix is made symmetric; without it there is no copy for that.
     """
     tolerance = entry_tolerance(precision)
     if is_sparse(data):
         return _check_sparse(data, policy, what, tolerance)
-    return _check_dense(data, policy, what, tolerance, names)
+    return _check_dense(data, policy, what, tolerance, names, mend)
 
 
 def _check_dense(
-    data: Any, policy: Policy, what: str, tolerance: float, names: np.ndarray | None
+    data: Any, policy: Policy, what: str, tolerance: float, names: np.ndarray | None, mend: bool
 ) -> tuple[Any, float]:
     n, xp = int(data.shape[0]), namespace(data)
     names = np.arange(n) if names is None else names
@@ -126,6 +134,8 @@ def _check_dense(
     if worst > 0:
         if worst > tolerance and not policy.symmetrize:
             raise _asymmetry(data, place, names, what)
+        if not mend:
+            return data, slack
         data = double(data)
         data = data + transposed(data)
         data *= 0.5

@@ -14,7 +14,7 @@ from typing import Any
 
 from vendimeter.errors import InputError, UnknownNameError
 
-__all__ = ["brief", "digits", "in_group", "printable", "shape_of", "unknown", "warn"]
+__all__ = ["brief", "check_characters", "digits", "in_group", "printable", "shape_of", "unknown", "warn"]
 
 LISTED = 30  # names that a message lists
 _PACKAGE = os.path.dirname(__file__)
@@ -48,6 +48,26 @@ def printable(text: Any, most: int | None = None) -> str:
     """User text without control characters or escape codes, cut to a length if one is given."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
     return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
+
+
+def check_characters(text: str, what: str) -> None:
+    r"""Refuse a text with half of a character in it, which cannot be written: no UTF-8 stands for it.
+
+    What a user writes for others to read, such as a title, is refused; what data hold is shown by `printable`.
+
+    Examples
+    --------
+    >>> check_characters("caf\ud83d", "title")
+    Traceback (most recent call last):
+    vendimeter.errors.InputError: title holds half of a character (a lone surrogate, '\ud83d' at position 3); ...
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} holds half of a character (a lone surrogate, {text[error.start]!a} at position {error.start}); "
+            "expected valid Unicode: text.encode('utf-8', 'replace').decode()."
+        ) from None
 
 
 def shape_of(shape: Iterable[int]) -> str:

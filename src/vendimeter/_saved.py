@@ -226,6 +226,12 @@ def _begins_as_archive(path: Path) -> bool:
 def opened(path: Any, kind: str | None) -> Iterator[Archive]:
     """Open a file of a kind (None for any) for reading; whatever is wrong with it becomes an error that says so."""
     target = _as_path(path)
+    if (
+        os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target)
+    ):  # it might wait for ever
+        raise SavedStateError(
+            f"{str(target)!r} is no plain file but a pipe or a device; expected a file written by save()."
+        )
     try:
         archive = zipfile.ZipFile(target)
     except Exception as error:  # the library raises many kinds over a broken archive

@@ -25,7 +25,7 @@ from vendimeter.kernels.random_features import stand_in
 from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
-from vendimeter.solvers.plan import Plan, choose, prepared
+from vendimeter.solvers.plan import Plan, choose, prepared, refuse
 from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["plan", "profile", "score"]
@@ -181,11 +181,7 @@ def score(
         raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
     if method == "random-features":
         kernel = stand_in(as_kernel(kernel), seed=rng)
-    if weights is not None or counts is not None:
-        refuse_set(samples, "weights and counts")
-        check_alignment(
-            samples, weights if counts is None else counts, "weights" if counts is None else "counts"
-        )
+    _check_weighted(samples, weights, counts)
     with wide_mode(precision, samples), showing(progress):
         similarity = similarity_of(samples, kernel, rng)
         p, n = probabilities(weights, counts, similarity.n)
@@ -219,6 +215,15 @@ def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options:
     Profile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4, method='gram', level='deterministic')
     """
     return score(samples, kernel, q=parse_orders(q)[0], **options)
+
+
+def _check_weighted(samples: Any, weights: Any, counts: Any) -> None:
+    """Weights and counts go by position."""
+    if weights is not None or counts is not None:
+        refuse_set(samples, "weights and counts")
+        check_alignment(
+            samples, weights if counts is None else counts, "weights" if counts is None else "counts"
+        )
 
 
 def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
@@ -302,7 +307,10 @@ def plan(
 ) -> Plan:
     """What `score` would do with the same arguments, and why, before anything is computed.
 
-    The samples are looked at (identical items, how sparse data hang together); no similarity is computed.
+    The samples are looked at (identical items, how sparse data hang together), and what `score` would refuse in them is
+    refused here, too, which takes one pass over them: rows with NaN or infinity, zero rows where the kernel takes none,
+    a matrix that is not of similarities. No similarity is computed and no function of yours called for one, so that
+    what only they or the eigenvalues show is not known yet.
 
     Parameters
     ----------
@@ -330,6 +338,7 @@ def plan(
     rng = check_rng(rng)
     if method == "random-features":
         kernel = stand_in(as_kernel(kernel), seed=rng)
+    _check_weighted(samples, weights, counts)
     with wide_mode(precision, samples):
         similarity = similarity_of(samples, kernel, rng)
         p, _ = probabilities(weights, counts, similarity.n)
@@ -346,7 +355,10 @@ def plan(
             pivots,
             rng,
         )
-        return choose(prepared(problem))
+        problem = prepared(problem)
+        chosen = choose(problem)
+        refuse(problem)
+        return chosen
 
 
 def mended(policy: Policy) -> dict[str, str]:

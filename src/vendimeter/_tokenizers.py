@@ -14,7 +14,7 @@ import numpy as np
 
 from vendimeter._arrays import as_list, is_missing, is_sparse
 from vendimeter._devices import is_foreign
-from vendimeter._messages import brief, printable, shape_of, unknown
+from vendimeter._messages import brief, check_characters, printable, shape_of, unknown
 from vendimeter._optional import require
 from vendimeter.errors import InputError
 
@@ -270,13 +270,7 @@ def _encode(tokenizer: Any, texts: list[str]) -> list[Sequence[Hashable]]:
 def _refuse_halves(texts: list[str]) -> None:
     """An error that names the first text that is no valid Unicode, which the library takes for no text at all."""
     for i, text in enumerate(texts):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"item {i} holds half of a character (a lone surrogate, {text[error.start]!a} at position "
-                f"{error.start}); expected valid Unicode: text.encode('utf-8', 'replace').decode()."
-            ) from None
+        check_characters(text, f"item {i}")
 
 
 @functools.lru_cache(maxsize=8)

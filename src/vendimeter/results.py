@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vendimeter._markup import html_escaped
 from vendimeter._messages import unknown
 from vendimeter._optional import require
 from vendimeter._options import as_number
@@ -39,7 +39,7 @@ def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()
     """A small HTML table; every cell is escaped, because names and kernels hold user text."""
 
     def line(cells: tuple[object, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{html_escaped(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     body = "".join(line(row, "td") for row in rows)
     top = f"<thead>{line(head, 'th')}</thead>" if head else ""
@@ -288,7 +288,7 @@ class Score(float):
             ("method", self.method),
         ]
         table = html_table(rows + [(key, value) for key, value in self.diagnostics.items()])
-        return f"<p>{html.escape(self.summary())}</p>{table}"
+        return f"<p>{html_escaped(self.summary())}</p>{table}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the eigenvalues, as plain values ready for JSON (a missing number is None)."""

@@ -80,6 +80,10 @@ def samples(folder: Path) -> Path:
     (folder / "molecules.smi").write_text("\n".join(MOLECULES) + "\n", encoding="utf-8")
     table(folder / "sets.csv", ("text", "set", "w"), SETS)
     table(folder / "strange.csv", ("text", "lab\x1b[1mel"), STRANGE)
+    table(folder / "mixed-vectors.csv", ("v",), [("[NaN, 1]",), ("[1, 2]",), ("[2, 1]",), ("[1, 1]",)])
+    table(folder / "mixed-numbers.csv", ("age",), [("31.5",), ("42",), ("unknown",), ("27",)])
+    table(folder / "no-header.csv", ("[1, 2]",), [("[2, 1]",)])
+    table(folder / "long-header.csv", ("What did you see there?",), [("a dog",), ("a cat",)])
     lines(folder / "answers.jsonl", answers())
     lines(folder / "texts.jsonl", [{"text": text, "n": i} for i, text in enumerate(CAPTIONS)])
     lines(folder / "empty-groups.jsonl", [{"t": ["a", "b"], "g": "full"}, {"t": [], "g": "empty"}])
@@ -105,6 +109,7 @@ def broken(folder: Path) -> Path:
         "table.csv": "t,g,w\na dog,x,1\na cat,y,2\n", "ragged.csv": "a,b\n1,2\n3\n", "twice.csv": "a,a\n1,2\n",
         "header.csv": "a,b\n", "quote.csv": 't\n"open\n', "negative.csv": "t,w\na,1\nb,-1\n",
         "zero.csv": "t,w\na,0\nb,0\n", "nan.csv": "t,w\na,nan\nb,1\n", "words.csv": "t,w\na,much\n",
+        "molecules.csv": "CC(=O)Oc1ccccc1\nCC(=O)O\n", "words.txt": "1.5\n2.5\nseven\n3\n",
         "hole.csv": "x,y\n1,2\n,4\n",
         "not.jsonl": '{"t": "a"}\nnot json\n', "mixed.jsonl": '{"t": "a"}\n{"t": 3}\n',
         "null.jsonl": '{"t": "a"}\n{"t": null}\n',

@@ -52,6 +52,9 @@ FILES = table("""
     twice.csv → names the column 'a' twice
     quote.csv → 'quote.csv'
     hole.csv → line 3 of 'hole.csv'
+    molecules.csv → line 1 of 'molecules.csv' is 'CC(=O)Oc1ccccc1', which looks like a molecule
+    molecules.csv --column SMILES → there is no column 'SMILES': line 1 of 'molecules.csv'
+    words.txt → line 3 of 'words.txt' holds 'seven' where most samples are numbers
     table.csv → the file has several columns (t, g, w)
     not.jsonl → line 2 of 'not.jsonl' is not valid JSON
     mixed.jsonl → line 2 of 'mixed.jsonl' has a number, 3
@@ -206,6 +209,11 @@ OPTIONS = table("""
     plan good.txt --q x → q='x' is not an order
     plan table.csv --column t --by g → --by g was given
     plan rectangle.npy --kernel precomputed → shape (2, 3)
+    plan nan.npy → item 1 (row 1 of 'nan.npy') holds the value nan
+    plan inf.npy --kernel polynomial → item 1 (row 1 of 'inf.npy') holds the value inf
+    plan zero.npy --tol 0.1 → item 0 (row 0 of 'zero.npy') is all zeros
+    plan asymmetric.npy --kernel precomputed → K[0, 1] = 0.5 but K[1, 0] = 0.2
+    plan nan-matrix.npy --kernel precomputed → nan
     merge → Missing argument 'FILE…'
     merge missing.vendi → 'missing.vendi'
     merge good.txt → 'good.txt' cannot be read

@@ -28,6 +28,18 @@ RUNS: dict[str, list[str]] = {
         "score captions.txt --fail-under 4",
         "score captions.txt --fail-under 5.5",
     ],
+    "score-mixed": [
+        "score mixed-vectors.csv",
+        "score mixed-vectors.csv --skip-broken",
+        "score mixed-vectors.csv --kind vectors",
+        "score mixed-numbers.csv",
+        "score mixed-numbers.csv --skip-broken",
+        "score mixed-numbers.csv --kind categories",
+        "score no-header.csv",
+        "score no-header.csv --column v",
+        "score long-header.csv",
+        "score long-header.csv --column answer",
+    ],
     "score-groups": [
         "score sets.csv --column text --by set",
         "score sets.csv --column text --by set --q 0,1,inf",

@@ -50,7 +50,7 @@ def test_guesses(case):
 
 
 def test_what_is_said_is_not_guessed():
-    assert guess(Collection(["CCO"], kind="texts")) == ("texts", "so said")
+    assert guess(Collection(["CCO"], kind="texts"))[:2] == ("texts", "so said")
     assert guess(Collection({"a": [1], "b": [2]})).kind == "table"
 
 

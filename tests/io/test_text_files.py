@@ -17,7 +17,8 @@ from vendimeter.errors import InputError
 from vendimeter.io import json_files, sources, text_files
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import File
-from vendimeter.io.text_files import Delimited, Fasta, Json, Lines, Smiles, numbers, vectors
+from vendimeter.io.text_files import Delimited, Fasta, Json, Lines, Smiles
+from vendimeter.io.text_forms import numbers, vectors
 
 READERS = {
     ".txt": Lines, ".smi": Smiles, ".fasta": Fasta, ".jsonl": Json, ".json": Json, ".csv": Delimited, ".tsv": Delimited,

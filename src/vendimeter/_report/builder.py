@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import tempfile
 import warnings
@@ -15,7 +14,8 @@ from typing import Any
 
 from vendimeter import __version__, _frames
 from vendimeter._devices import wide_mode
-from vendimeter._messages import brief, printable, unknown, warn
+from vendimeter._markup import html_escaped
+from vendimeter._messages import brief, check_characters, printable, unknown, warn
 from vendimeter._options import check_rng
 from vendimeter._progress import Progress, showing
 from vendimeter._report import (
@@ -117,7 +117,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         # The page itself would put a megabyte into a notebook every time that it is shown.
-        text = html.escape(self.summary())
+        text = html_escaped(self.summary())
         return f'<p>{text}</p><p>A page of {len(self.html) / 1e6:.1f} MB: <code>report.write("report.html")</code>.</p>'
 
 
@@ -200,6 +200,8 @@ def report(
     rng = check_rng(rng)
     threshold = SearchOptions.of(threshold, "auto", 0.99, False).threshold
     notes = _checked_notes(notes)
+    if isinstance(title, str):
+        check_characters(title, "title")
     if progress not in (None, True, False):
         raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
     if features is not None:
@@ -234,6 +236,8 @@ def _above(orders: list[float]) -> list[float]:
 def _checked_notes(notes: Any) -> list[str]:
     if isinstance(notes, str) or not all(isinstance(line, str) for line in notes):
         raise InputError(f"notes={brief(notes)}; expected a list of texts.")
+    for line in notes:
+        check_characters(line, "a line of notes")
     return list(notes)
 
 

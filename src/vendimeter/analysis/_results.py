@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._figures import Figures
+from vendimeter._markup import html_escaped
 from vendimeter._matrix_checks import Policy
 from vendimeter._run import unclaimed
 from vendimeter._score import to_score
@@ -64,7 +64,7 @@ class Result(Figures):
         total = len(next(iter(self._columns().values()), ()))
         if total > SHOWN:
             rows.append((f"… {total - SHOWN:,} more", *[""] * (len(columns) - 1)))
-        return f"<p>{html.escape(self.summary())}</p>{html_table(rows, tuple(columns))}"
+        return f"<p>{html_escaped(self.summary())}</p>{html_table(rows, tuple(columns))}"
 
 
 def _cell(value: Any) -> Any:

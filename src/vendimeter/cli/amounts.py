@@ -38,7 +38,7 @@ def items_expected(files: Sequence[str], form: str | None = None, limit: int | N
     """
     try:
         found = files_of(list(files), form)
-        if any(file.path is None for file in found):
+        if any(file.is_pipe for file in found):
             return None
         counted = found[:: -(-len(found) // LOOKED_AT)]
         parts = [_items(file, form) for file in counted]
@@ -62,8 +62,6 @@ def _items(file: File, form: str | None) -> float | None:
     reader: Any = reader_of(file, form, Broken())
     if file.is_folder:
         return float(len(reader._found())) if hasattr(reader, "_found") else None
-    if not file.path.is_file():
-        return None
     lengths = reader.lengths() if file.ending in (".npy", ".npz", ".safetensors") else None
     if lengths is not None:
         return float(max(lengths.values(), default=0))

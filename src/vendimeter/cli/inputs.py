@@ -107,9 +107,11 @@ def opened(
 
 
 def _guess_inside(lists: Collection) -> None:
-    """Lists of texts are of texts, unless these are molecules or sequences."""
-    found = guess(Collection([text for one in lists.samples for text in one][:1000] or [""]))
-    lists.kind = found.kind if found.kind in ("molecules", "sequences") else "texts"
+    """Lists of texts are of texts, unless all of these are molecules or sequences."""
+    texts = [text for one in lists.samples for text in one][:1000] or [""]
+    found = guess(Collection(texts))
+    fit = found.misfit is None or all(found.misfit(text) is None for text in texts)
+    lists.kind = found.kind if fit and found.kind in ("molecules", "sequences") else "texts"
     lists.told_by = f"lists of texts, each a group{'' if lists.kind == 'texts' else f'; {found.reason}'}"
 
 
@@ -216,7 +218,7 @@ def _plain(batch: Collection) -> Collection:
             )
         batch.samples = np.column_stack([column for column in numbers if column is not None])
         if batch.kind == "table":  # so it was guessed
-            batch.kind, batch.told_by = guess(Collection(batch.samples))
+            batch.kind = guess(Collection(batch.samples)).kind
             batch.told_by = f"rows of the {len(samples)} columns {names}"
     elif isinstance(samples, np.ndarray) and samples.ndim > 2 and batch.kind == "vectors":
         batch.samples = samples.reshape(len(samples), -1)

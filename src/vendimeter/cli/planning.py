@@ -31,7 +31,10 @@ def plan(
     output: Output,
     running: Running,
 ) -> None:
-    """Say by which method a score would be computed, why, and what it would cost; features are computed for that."""
+    """Say by which method a score would be computed, why, and what it would cost; features are computed for that.
+
+    The samples are looked at once: what a score would refuse in them is an error here, too.
+    """
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet, check_target, emit

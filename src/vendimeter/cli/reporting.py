@@ -97,16 +97,19 @@ def written_report(
     """Read, analyse, and write the page."""
     import vendimeter as vm
     from vendimeter._membership import read
+    from vendimeter._messages import brief, printable
     from vendimeter._optional import require
     from vendimeter.cli import work
     from vendimeter.cli.comparing import named_reference
     from vendimeter.cli.failures import check_interrupted
     from vendimeter.cli.inputs import bare, several
     from vendimeter.cli.merging import refuse_existing, refuse_input
-    from vendimeter.cli.terminal import say
+    from vendimeter.cli.terminal import encodable, say
     from vendimeter.errors import InputError
 
     require("jinja2", extra="report", purpose="the HTML report")  # before an hour of reading, not after it
+    if title is not None and not encodable(title, None):
+        raise InputError(f"--title {brief(title)} is not UTF-8 text; expected UTF-8.")
     refuse_existing(out, force)
     refuse_input(out, files)
     if reference is not None and len(files) == 1 and not reading.by:
@@ -126,7 +129,7 @@ def written_report(
         say(f"{given.first.source}: {given.about}", running.quiet)
         notes = [f"The samples were {given.about}."] if given.guessed else []
         for name, one in found.items():
-            named = "" if len(found) == 1 else f"{name}: "
+            named = "" if len(found) == 1 else f"{printable(name)}: "
             skipped = one.skipped.count
             if skipped:
                 were = "record was" if skipped == 1 else "records were"
@@ -142,7 +145,7 @@ def written_report(
                 groups = [] if reference is None else list(read(by, len(samples), None).labels)
                 page = vm.report(
                     samples, kernel, by=by, q=orders, show=shown.get(name), features=features,
-                    reference=named_reference(reference, groups), title=title or name, threshold=threshold,
+                    reference=named_reference(reference, groups), title=title or printable(name), threshold=threshold,
                     command=command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
             else:
@@ -151,8 +154,8 @@ def written_report(
                     one.labels = None
                 page = vm.report(
                     found, kernel, q=orders, show=shown or None, features=features,
-                    reference=named_reference(reference, list(found), files), title=title or " · ".join(found),
-                    threshold=threshold, command=command or None, notes=notes, rng=running.seed,
+                    reference=named_reference(reference, list(found), files), threshold=threshold,
+                    title=title or printable(" · ".join(found)), command=command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
     check_interrupted()
     page.write(out, overwrite=force)

@@ -221,11 +221,12 @@ def _cannot_stream(given: Input, kernel: Any, solving: Solving) -> str | None:
 
 def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
     """The column that tells which prompt a list belongs to, by its name; None where there is none."""
-    if "-" in files:
-        return None  # it can be read only once
     from vendimeter.io.base import Broken
     from vendimeter.io.reading import _readers
+    from vendimeter.io.sources import files_of
 
+    if any(file.is_pipe for file in files_of(list(files), reading.ending)):
+        return None  # it can be read only once
     names = _readers(list(files), reading.ending, Broken())[0].names()
     taken = {reading.column, *reading.by}
     return next((name for name in UNITS if name in names and name not in taken), None)

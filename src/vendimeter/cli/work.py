@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +15,10 @@ from vendimeter._progress import showing
 from vendimeter.cli.inputs import Input, opened
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
 from vendimeter.cli.outputs import Answer, Source
-from vendimeter.cli.terminal import say
+from vendimeter.cli.terminal import is_terminal, say
 from vendimeter.errors import CacheWarning, InputError, ToleranceWarning
 from vendimeter.io.collection import Collection
+from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
 from vendimeter.spectrum import parse_orders
 
@@ -48,7 +50,8 @@ OURS = (ToleranceWarning, CacheWarning, UserWarning)
 def working(running: Running) -> Iterator[list[str]]:
     """Work with the progress line that was asked for; warnings are collected, and said at the end."""
     said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught, showing(False if running.quiet else None):
+    shown = showing(False if running.quiet else None)
+    with warnings.catch_warnings(record=True) as caught, shown, telling(None if running.quiet else _waiting):
         warnings.simplefilter("always")
         try:
             yield said
@@ -57,6 +60,15 @@ def working(running: Running) -> Iterator[list[str]]:
             said.extend(dict.fromkeys(found))
     for text in said:
         say(f"Warning: {text}", running.quiet)
+
+
+def _waiting(file: File) -> None:
+    """Say what is waited for, so that a pipe that nobody writes to is not taken for a long computation."""
+    if file.path is None and is_terminal(sys.stdin):
+        end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
+        say(f"Waiting for {file}: type or paste the samples, and end with {end} on a line of its own.")
+    else:
+        say(f"Waiting for {file}: nothing has been written to it yet.")
 
 
 def looked_at(

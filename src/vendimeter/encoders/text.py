@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vendimeter._arrays import is_missing
-from vendimeter._messages import brief, printable, unknown
+from vendimeter._messages import brief, check_characters, printable, unknown
 from vendimeter._optional import require
 from vendimeter._options import whole_number
 from vendimeter.encoders._hub import (
@@ -65,13 +65,8 @@ class TextEncoder(Encoder):
 
     def digest(self, sample: str) -> bytes:
         """A digest of the text; an error where it is no valid Unicode, which no tokenizer takes."""
-        try:
-            return hashlib.sha256(b"text\0" + sample.encode()).digest()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the text holds half of a character (a lone surrogate, {sample[error.start]!a} at position "
-                f"{error.start}); expected valid Unicode: text.encode('utf-8', 'replace').decode()."
-            ) from None
+        check_characters(sample, "the text")
+        return hashlib.sha256(b"text\0" + sample.encode()).digest()
 
     def size(self, sample: str) -> float:
         """Its length, and a little for the text itself."""

@@ -73,6 +73,7 @@ class Reader(ABC):
     label: str | None = None  # … and that with their labels …
     id: str | None = None  # … and that with their names
     cells: ClassVar[bool] = False  # whether all values are texts, which may stand for numbers
+    untyped: ClassVar[bool] = False  # whether they may where it is asked what they stand for
     kind: str | None = None  # "molecules", "sequences", "images": where the format itself says so
 
     def __init__(self, file: File, broken: Broken):
@@ -107,6 +108,18 @@ class Reader(ABC):
     def whole(self, columns: Sequence[str]) -> Part | None:
         """All records at once where that costs no memory, such as a file that is mapped; None elsewhere."""
         return None
+
+    def no_names(self) -> InputError | None:
+        """The error where what should be names are plainly records; for when nobody asked for a column by its name."""
+        return None
+
+    def is_doubtful(self) -> bool:
+        """Whether the name of the only column may be a record."""
+        return False
+
+    def way_out(self, names: list[str]) -> str:
+        """What to do where names are records."""
+        return ""
 
     def no_column(self, name: str) -> InputError:
         """The error for a column that is asked for and is not among `names`."""

@@ -13,7 +13,7 @@ import numpy as np
 from vendimeter import _frames
 from vendimeter._arrays import take
 from vendimeter._arrays import to_list as plain_list
-from vendimeter._messages import brief, shape_of, unknown
+from vendimeter._messages import brief, printable, shape_of, unknown
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken
 from vendimeter.io.columns import joined
@@ -168,7 +168,7 @@ class Collection:
         ]
         more = f", with {', '.join(also)}" if also else ""
         left_out = f", {self.skipped.count:,} left out" if self.skipped.count else ""
-        return f"Collection({len(self):,} {what}{more}{left_out}, from {self.source or 'memory'})"
+        return f"Collection({len(self):,} {what}{more}{left_out}, from {printable(self.source) or 'memory'})"
 
     @classmethod
     def joined(cls, batches: Sequence[Collection]) -> Collection:

@@ -10,10 +10,12 @@ import numpy as np
 
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import InputError
+from vendimeter.io.text_forms import numbers, vectors
 
-__all__ = ["as_numbers", "first_text", "from_cells", "joined", "lists_of_texts", "stacked"]
+__all__ = ["FORMS", "as_numbers", "first_text", "from_cells", "joined", "lists_of_texts", "stacked"]
 
 Place = Callable[[int], str]
+FORMS = ("numbers", "vectors")  # what cells may stand for
 
 
 def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
@@ -39,11 +41,10 @@ def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
     ]
 
 
-def from_cells(column: Any, name: str, place: Place) -> Any:
+def from_cells(column: Any, name: str, place: Place, forms: Sequence[str] = FORMS) -> Any:
     """Texts as the numbers or vectors that they stand for, where all of them do; as they are otherwise."""
-    from vendimeter.io.text_files import numbers, vectors
-
-    return vectors(numbers(column, name, place), name, place)
+    found = numbers(column, name, place) if "numbers" in forms else column
+    return vectors(found, name, place) if "vectors" in forms else found
 
 
 def lists_of_texts(cells: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,19 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.collection import Collection
+from vendimeter.io.text_forms import (
+    AMINO_ACIDS,
+    EXPECTED,
+    HALF,
+    NUCLEOTIDES,
+    SHORTEST_SEQUENCE,
+    form_of,
+    is_marked_smiles,
+    is_sequence,
+    is_smiles,
+    number_in,
+    stands_for,
+)
 
 __all__ = ["KINDS", "Guess", "guess"]
 
@@ -34,32 +47,43 @@ NOT_NUMBERS = ("texts", "tokens", "categories", "molecules", "sequences")  # kin
 
 LOOKED_AT = 1000  # samples that are looked at
 
-_SMILES = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[=#$/\\.:()~+-]|%?\d)+")
-_SMILES_MARK = re.compile(r"[=#()\[\]]|[cno]\d|C\d|CC")
-_DNA = frozenset("ACGTUNRYKMSWBDHV")
-_PROTEIN = frozenset("ACDEFGHIKLMNPQRSTVWYXBZUO*")
-MOST = 0.9
+WELL_FORMED = (
+    0.9  # of the molecules of a poor model no more may be well formed; RDKit says which of them are none
+)
+CLASSES = (
+    20  # different whole numbers that come again, with words among them, are names of classes up to here
+)
 TRIED, FEWEST = (
     50,
     0.1,
 )  # texts that RDKit is asked about; the share it must read: a poor model writes many others
-SHORTEST_SEQUENCE = 12  # letters: a shorter run of capitals is as likely a word
+
+
+Misfit = Callable[[str], str | None]
 
 
 class Guess(NamedTuple):
-    """A kind and what told it."""
+    """A kind, what told it, and what is wrong with a text that is not of this kind, where that can be told."""
 
     kind: str
     reason: str
+    misfit: Misfit | None = None
 
 
-def guess(collection: Collection) -> Guess:
-    """What the samples are: what the file says, or what they look like.
+def guess(collection: Collection, forms: Sequence[str] = ()) -> Guess:
+    """What the samples are: what the file says, or what they look like; of texts, what more than half look like.
+
+    Parameters
+    ----------
+    collection : Collection
+        The samples.
+    forms : sequence of str
+        What the texts among them may stand for: "numbers", "vectors".
 
     Examples
     --------
     >>> guess(Collection(["CC(=O)Oc1ccccc1C(=O)O", "c1ccccc1", "CCO"]))
-    Guess(kind='molecules', reason='the texts are SMILES')
+    Guess(kind='molecules', reason='the texts are SMILES', misfit=None)
     >>> guess(Collection(["a dog", "two boats at sea"])).kind
     'texts'
     """
@@ -73,7 +97,7 @@ def guess(collection: Collection) -> Guess:
     seen = samples[:LOOKED_AT]
     first = seen[0]
     if all(isinstance(item, str) for item in seen):
-        return _of_texts(seen)
+        return _of_texts(seen, forms)
     if all(_is_picture(item) for item in seen):
         return Guess("images", "pictures")
     if isinstance(first, Sequence) and collection.is_nested:
@@ -90,7 +114,7 @@ def guess(collection: Collection) -> Guess:
 
 def _of_array(samples: np.ndarray) -> Guess:
     if samples.dtype.kind in "US":
-        return _of_texts(samples[:LOOKED_AT].tolist())
+        return _of_texts(samples[:LOOKED_AT].tolist(), ())
     if samples.ndim >= 3:
         if samples.ndim <= 4 and samples.dtype == np.uint8:
             return Guess("images", f"bytes in {samples.ndim} axes")
@@ -109,24 +133,51 @@ def _of_array(samples: np.ndarray) -> Guess:
     return Guess("vectors", f"rows of {samples.shape[1]} numbers")
 
 
-def _of_texts(texts: Sequence[str]) -> Guess:
+def _of_texts(texts: Sequence[str], forms: Sequence[str]) -> Guess:
+    form, different = form_of(texts, forms), _coming_again(texts)
+    whole = all(number_in(text) is None or text.strip("+- ").isdigit() for text in different)
+    if form != "texts" and not (form == "numbers" and whole and 0 < len(different) <= CLASSES):
+        return Guess(form, f"{form} written as texts", _misfit(form, lambda text: stands_for(form, text)))
     filled = [text.strip() for text in texts if text.strip()]
-    # A model's molecules are not all well formed: most of them will do.
-    formed = sum(1 for text in filled if _SMILES.fullmatch(text))
-    marked = sum(1 for text in filled if _SMILES_MARK.search(text))
-    if filled and formed >= MOST * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
-        return Guess("molecules", "the texts are SMILES")
-    letters = [set(text.upper()) for text in filled]
-    capital = all(text.isupper() or text.islower() for text in filled)
-    if filled and capital and np.mean([len(text) for text in filled]) >= SHORTEST_SEQUENCE:
-        if all(found <= _DNA for found in letters):
-            return Guess("sequences", "the texts are nucleotides")
-        if all(found <= _PROTEIN for found in letters) and all(text.isupper() for text in filled):
-            return Guess("sequences", "the texts are amino acids")
-    single = all(not re.search(r"\s", text) and len(text) <= 40 for text in filled)
-    if len(filled) >= 10 and single and len(set(filled)) <= len(filled) // 5:
-        return Guess("categories", f"single words, of which {len(set(filled))} are different")
+    formed = sum(map(is_smiles, filled))
+    marked = sum(map(is_marked_smiles, filled))
+    if formed > HALF * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
+        enough = formed >= WELL_FORMED * len(filled)
+        return Guess("molecules", "the texts are SMILES", None if enough else _misfit("molecules", is_smiles))
+    found = max(_sequences(filled), key=lambda one: one[0], default=None)
+    if found is not None:
+        _, letters, what = found
+        misfit = _misfit("sequences", lambda text: is_sequence(text.strip(), letters))
+        return Guess("sequences", f"the texts are {what}", misfit)
+    if different:
+        return Guess("categories", f"single words, of which {len(different)} are different")
     return Guess("texts", "words and sentences")
+
+
+def _coming_again(texts: Sequence[str]) -> set[str]:
+    """The different texts, where they are single words that come again and again; empty elsewhere."""
+    filled = [text.strip() for text in texts if text.strip()]
+    single = all(not re.search(r"\s", text) and len(text) <= 40 for text in filled)
+    different = set(filled)
+    return different if len(filled) >= 10 and single and len(different) <= len(filled) // 5 else set()
+
+
+def _sequences(texts: Sequence[str]) -> Iterator[tuple[float, frozenset[str], str]]:
+    """The letters with which more than half of the texts are written, with the share of those."""
+    for letters, what in ((NUCLEOTIDES, "nucleotides"), (AMINO_ACIDS, "amino acids")):
+        lengths = [len(text) for text in texts if is_sequence(text, letters)]
+        if len(lengths) > HALF * len(texts) and np.mean(lengths) >= SHORTEST_SEQUENCE:
+            yield len(lengths) / len(texts), letters, what
+
+
+def _misfit(kind: str, fits: Callable[[str], bool]) -> Misfit:
+    others = "texts or categories" if kind == "numbers" else "texts"
+    return lambda text: (
+        None
+        if fits(text)
+        else f"holds {brief(text)} where most samples are {kind}; expected {EXPECTED[kind]}. If all of them are "
+        f"{others}, say so with kind= (--kind)"
+    )
 
 
 def _are_molecules(texts: Sequence[str]) -> bool:

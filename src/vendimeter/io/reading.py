@@ -66,14 +66,15 @@ def read(
         The columns with the samples, their labels, weights and names. A list of columns of numbers for `samples` makes
         vectors of them, one for `label` combinations. Formats without columns have their own: the lines of a .txt file,
         the pictures of a folder and so on. Without `samples` the collection of a file with several columns is a table,
-        for kernels that name columns.
+        for kernels that name columns; and a .csv file whose first line is plainly a record, not names, is an error.
     columns : list of str, optional
         Other columns to keep; they are in ``collection["name"]``. Without `samples`, the columns of the table: a record
         that lacks a value in one that is read is broken.
     kind : str, optional
         What the samples are: "vectors", "texts", "images", "molecules", "sequences", "probabilities", "tags",
-        "tokens", "categories"; or "guess", to have it guessed from the first of them. With "molecules", texts that
-        RDKit cannot read are broken records too, if those are skipped.
+        "tokens", "categories"; or "guess", to have it guessed from the first of them: by what most look like, and those
+        that do not are broken records. Of "vectors" and "numbers", texts are read as what they stand for. With
+        "molecules", texts that RDKit cannot read are broken records too, if those are skipped.
     format : str, optional
         The ending to go by, such as "jsonl", where a name has none; standard input is looked at.
     limit : int, optional

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from vendimeter._arrays import take
 from vendimeter._messages import brief, digits
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part
+from vendimeter.io.text_forms import EXPECTED, numbers, vectors
 
 if TYPE_CHECKING:
     from vendimeter.io.wanted import Wanted
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["sound", "weight_of"]
 
 Reasons = Iterator[str | None]
-LOOKED_AT = 100  # cells that say what a column holds
 
 
 def sound(part: Part, wanted: Wanted, most: int | None = None, *, known: bool = False) -> Part:
@@ -56,7 +55,7 @@ def _checks(part: Part, wanted: Wanted) -> Iterator[Reasons]:
     if weight is not None:
         yield (weight_of(value, weight)[1] for value in _plain(part.columns[weight]))
     if wanted.broken.skip and wanted.takes_numbers:
-        for number in wanted.numbers:
+        for number in wanted.numbers or wanted.rows_of(part.columns):
             yield _not_numbers(part.columns[number], "numbers")
     if name is None:
         return
@@ -72,11 +71,15 @@ def _checks(part: Part, wanted: Wanted) -> Iterator[Reasons]:
 
 
 def _checks_of_kind(part: Part, wanted: Wanted) -> Iterator[Reasons]:
-    """Where broken records are skipped; else they are left to the kernel, which looks at them in any case."""
+    """What a guess rules out; and where broken records are skipped, what else the kernel would refuse."""
     name = wanted.roles["samples"]
-    if name is None or not wanted.broken.skip:
+    if name is None:
         return
     samples = part.columns[name]
+    if wanted.misfit is not None:
+        yield map(wanted.misfit, samples)
+    if not wanted.broken.skip:
+        return
     if wanted.kind == "molecules":
         from vendimeter._molecules import parse_all
 
@@ -136,8 +139,6 @@ def _not_texts(item: Any) -> str | None:
 
 def _not_numbers(cells: Any, form: str) -> Reasons:
     """For each cell whether it has the form of the first: a number, or a vector of so many numbers."""
-    from vendimeter.io.text_files import numbers, vectors
-
     convert = numbers if form == "numbers" else vectors
     width = None
     for cell in cells:
@@ -146,29 +147,10 @@ def _not_numbers(cells: Any, form: str) -> Reasons:
         except ValueError:
             found = None
         if not isinstance(found, np.ndarray):
-            expected = "a number" if form == "numbers" else "a list of numbers"
-            yield f"holds {brief(cell)} where {expected} was expected"
+            yield f"holds {brief(cell)} where {EXPECTED[form]} was expected"
             continue
         width = found.shape[1:] if width is None else width
         if found.shape[1:] != width:
             yield f"holds {found.shape[1]} numbers where others hold {width[0]}"
         else:
             yield None
-
-
-def form_of(cells: Any) -> str:
-    """What most of the first cells with anything in them stand for: "numbers", "vectors" or "texts"."""
-    from vendimeter.io.text_files import numbers, vectors
-
-    filled = list(itertools.islice((cell for cell in cells if cell.strip()), LOOKED_AT))
-    for form, convert in (("numbers", numbers), ("vectors", vectors)):
-        if sum(_converts(cell, convert) for cell in filled) > len(filled) / 2:
-            return form
-    return "texts"
-
-
-def _converts(cell: str, convert: Callable[[Any, str, Any], Any]) -> bool:
-    try:
-        return isinstance(convert([cell], "", str), np.ndarray)
-    except ValueError:
-        return False

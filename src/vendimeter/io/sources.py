@@ -9,8 +9,11 @@ import json
 import os
 import re
 import sys
+import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,13 @@ from typing import Any
 from vendimeter._messages import brief, printable
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["CHUNK", "File", "begins_object", "files_of", "guarded", "sniff"]
+__all__ = ["CHUNK", "File", "begins_object", "files_of", "guarded", "is_pipe", "sniff", "telling"]
 
 LONGEST_LINE = 256 << 20  # bytes of one line: what is longer is no record
 FREE_BYTES = 256 << 20  # a packed file may stand for so many bytes in any case …
 LARGEST_RATIO = 400  # … and beyond for so many times its own: texts pack 3 to 50 times, a bomb 1,000
 CHUNK = 1 << 20
+PATIENCE = 2.0  # seconds after which it is told that nothing has come from a pipe yet
 HEAD = 4096  # bytes that are looked at to tell what a file is
 
 GZIP = b"\x1f\x8b"
@@ -38,6 +42,43 @@ BINARY = {  # by their first bytes
     b"ARROW1\0\0": ".arrow",
     b"\xff\xff\xff\xff": ".arrow",  # the stream format
 }
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether there is something at a path that is neither a file nor a folder."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+_tell: ContextVar[Callable[[File], None] | None] = ContextVar("tell", default=None)
+
+
+@contextmanager
+def telling(tell: Callable[[File], None] | None) -> Iterator[None]:
+    """Within this block, a pipe, or standard input, from which nothing comes for two seconds is told of, once.
+
+    `tell` is called with it in a thread, which has ended when the first byte or an exception comes.
+    """
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+@contextmanager
+def _awaited(file: File) -> Iterator[None]:
+    tell = _tell.get()
+    if tell is None or not file.is_pipe:
+        yield
+        return
+    timer = threading.Timer(PATIENCE, tell, [file])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 @dataclass
@@ -76,6 +117,12 @@ class File:
         """Whether this is a folder."""
         return self.path is not None and self.path.is_dir()
 
+    @property
+    def is_pipe(self) -> bool:
+        """Whether this is standard input, a pipe or a device: it can be read once, and may have to be waited for."""
+        path = self.path
+        return path is None or is_pipe(path)
+
     def line(self, number: int) -> str:
         """The place of a line, for messages."""
         return f"line {number} of {self}"
@@ -86,6 +133,12 @@ class File:
 
     def open(self) -> Any:
         """The bytes, unpacked where they are gzipped. What can be read once goes on where it was left."""
+        if isinstance(self.stream, _Once):
+            return self._opened()
+        with _awaited(self):  # to open a pipe waits for somebody who writes to it
+            return self._opened()
+
+    def _opened(self) -> Any:
         if self.path is not None and self.stream is None:
             try:
                 plain: Any = self.path.open("rb")
@@ -210,21 +263,34 @@ class _Once:
 
     def __init__(self, stream: Any, owned: bool):
         self._stream, self._owned, self._held = stream, owned, b""
+        self._ended = False  # then a terminal is not asked again: every time would take a Ctrl-D of its own
         self.unpacked: _Unpacked | None = None
 
     def peek(self, size: int) -> bytes:
         """The next bytes, which stay there; fewer only at the end."""
-        while len(self._held) < size and (more := self._stream.read(size - len(self._held))):
-            self._held += more
+        if len(self._held) < size:
+            self._held += self._more(size - len(self._held))
         return self._held[:size]
+
+    def _more(self, size: int) -> bytes:
+        """So many bytes of the stream; fewer only at its end."""
+        pieces: list[bytes] = []
+        full = isinstance(
+            self._stream, io.BufferedIOBase
+        )  # these give less than was asked for at the end only
+        while size > 0 and not self._ended:
+            pieces.append(self._stream.read(size) or b"")
+            self._ended = len(pieces[-1]) < size if full else not pieces[-1]
+            size -= len(pieces[-1])
+        return b"".join(pieces)
 
     def read(self, size: int = -1) -> bytes:
         """So many bytes; all of them for −1."""
         if size < 0:
             held, self._held = self._held, b""
-            return held + self._stream.read()
+            return held if self._ended else held + self._stream.read()
         held, self._held = self._held[:size], self._held[size:]
-        return held + self._stream.read(size - len(held)) if len(held) < size else held
+        return held + self._more(size - len(held)) if len(held) < size else held
 
     def close(self) -> None:
         """Close the stream if it was opened here."""

@@ -5,27 +5,24 @@ All are read line by line, gzipped or not, from files or standard input; a broke
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator
 
 from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.io.base import Broken, Sequential
-from vendimeter.io.json_files import Json, is_vector
+from vendimeter.io.json_files import Json
 from vendimeter.io.sources import LONGEST_LINE, File, begins_object
+from vendimeter.io.text_forms import number_in, record_in
 
-__all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles", "numbers", "vectors"]
+__all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles"]
 
 _NO_LETTER = re.compile(r"[^A-Za-z]")
 _GAPS = "-.~"
-_CODE = re.compile(r"\s*[-+]?0\d")  # as "007": a number would begin otherwise
-_PRINTED = re.compile(r"\[\s*[-+0-9.eE]+(?:\s+[-+0-9.eE]+)+\s*\]")  # as NumPy prints an array
+SENTENCE = (
+    4  # words in the first line of a single column that are no name which somebody would ask for by another
+)
 
 
 class Lines(Sequential):
@@ -41,6 +38,7 @@ class Lines(Sequential):
     """
 
     samples = "text"
+    untyped = True
 
     def names(self) -> list[str]:
         """The column "text"."""
@@ -203,6 +201,7 @@ class Delimited(Sequential):
         super().__init__(file, broken)
         self._separator = "\t" if file.ending == ".tsv" else ","
         self._names: list[str] | None = None
+        self._head = 1  # the line with the names
 
     def names(self) -> list[str]:
         """The first line's cells."""
@@ -213,7 +212,7 @@ class Delimited(Sequential):
         """Rows of cells below the first line, at the lines where they begin."""
         for number, cells, fault in self._rows():
             if self._names is None:
-                self._names = self._checked(number, cells, fault)
+                self._names, self._head = self._checked(number, cells, fault), number
                 continue
             if not fault and len(cells) != len(self._names):
                 fault = f"has {len(cells)} cells and the first line names {len(self._names)} columns; expected as many"
@@ -224,6 +223,51 @@ class Delimited(Sequential):
             else:
                 yield number, cells
 
+    def no_names(self) -> InputError | None:
+        """The error for a first line that is a record: taken for names, it would be lost in silence."""
+        seen = self._record_above()
+        if seen is None:
+            return None
+        return InputError(
+            f"{self._no_header(seen)} If it is a name after all, ask for the column by it, with samples= (--column)."
+        )
+
+    def no_column(self, name: str) -> InputError:
+        """The error for a column that there is not; where the first line holds no names, that is why."""
+        seen = self._record_above() or ("a sentence" if self.is_doubtful() else None)
+        if seen is None:
+            return super().no_column(name)
+        return UnknownNameError(f"there is no column {brief(name)}: {self._no_header(seen)}")
+
+    def is_doubtful(self) -> bool:
+        """Whether the name of the only column is as long as a sentence, and may be one."""
+        names = self.names()
+        return len(names) == 1 and len(names[0].split()) >= SENTENCE
+
+    def _record_above(self) -> str | None:
+        """What the first line is, where it is plainly a record like the one below it."""
+        below = self.first()
+        if below is None:
+            return None
+        seen = (record_in(*pair) for pair in zip(self.names(), below, strict=True))
+        return next((one for one in seen if one is not None), None)
+
+    def _no_header(self, seen: str) -> str:
+        names = self.names()
+        shown = brief(self._separator.join(names))
+        columns = "the name of a column" if len(names) == 1 else "names of columns"
+        return (
+            f"{self.file.line(self._head)} is {shown}, which looks like {seen} and not like {columns}: the file seems "
+            f"to have no header. {self.way_out(names)}"
+        )
+
+    def way_out(self, names: list[str]) -> str:
+        """What to do about a file without a header."""
+        name = "a name" if len(names) == 1 else "names"
+        if len(names) > 1 or self._separator in names[0] or '"' in names[0]:
+            return f"Write {name} above it."
+        return f"Write {name} above it, or read every line as a sample, with format='txt' (--format txt)."
+
     def _checked(self, number: int, names: list[str], fault: str) -> list[str]:
         place = self.file.line(number)
         if fault:
@@ -231,9 +275,9 @@ class Delimited(Sequential):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise InputError(f"{place} names the column {brief(twice)} twice; expected different names.")
-        if all(value is not None and not math.isnan(value) for value in map(_number, names)):
+        if all(value is not None and value == value for value in map(number_in, names)):
             raise InputError(
-                f"{place} holds numbers; expected the names of the columns in the first line. Write them there."
+                f"{place} holds numbers; expected the names of the columns in the first line. {self.way_out(names)}"
             )
         if len(names) == 1 and any(mark in names[0] for mark in {",", ";", "\t", "|"} - {self._separator}):
             raise InputError(
@@ -304,97 +348,3 @@ class Delimited(Sequential):
             else:
                 pieces.append(line[at:end])
                 return "".join(pieces), line, end + 1, fault
-
-
-# ------------------------------------------------------------------------------------------- what cells stand for
-
-
-def _number(cell: str) -> float | None:
-    """A number, NaN for a gap (an empty cell or "nan"), or None for any other text."""
-    try:
-        return None if "_" in cell else float(cell)  # Python reads 1_2 as 12, and here it is a name
-    except ValueError:
-        return None if cell.strip() else math.nan
-
-
-def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
-    """A column of texts as numbers where every cell is one, and as it is elsewhere; a gap among numbers is an error.
-
-    Codes such as "007" are no numbers.
-
-    Examples
-    --------
-    >>> numbers(["1", "2.5"], "weight", lambda i: f"row {i}")
-    array([1. , 2.5])
-    >>> numbers(["1", "two"], "weight", lambda i: f"row {i}")
-    ['1', 'two']
-    """
-    if not isinstance(cells, list) or not all(isinstance(cell, str) for cell in cells):
-        return cells
-    values = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        value = None if _CODE.match(cell) else _number(cell)
-        if value is None:
-            return cells
-        values[i] = value
-    if not np.isfinite(values).any():
-        return cells
-    gaps = np.isnan(values)
-    if gaps.any():
-        raise InputError(
-            f"{place(int(gaps.argmax()))} has no value in the column {brief(name)} of numbers; expected one in every "
-            "row. Fill it, or drop the row."
-        )
-    if not np.isfinite(values).all():
-        at = int(np.isinf(values).argmax())
-        raise InputError(
-            f"{place(at)} has {brief(cells[at])} in the column {brief(name)} of numbers; expected a finite number."
-        )
-    return values
-
-
-def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
-    """A column of texts as rows of an array where every cell is a list of numbers in JSON; as it is elsewhere.
-
-    Examples
-    --------
-    >>> vectors(["[1, 0]", "[0.5, 2]"], "embedding", lambda i: f"row {i}")
-    array([[1. , 0. ],
-           [0.5, 2. ]])
-    >>> vectors(["[sigh]", "a dog"], "text", lambda i: f"row {i}")
-    ['[sigh]', 'a dog']
-    """
-    if not isinstance(cells, list) or not cells or not all(isinstance(cell, str) for cell in cells):
-        return cells
-    if not all(cell.lstrip().startswith("[") for cell in cells if cell.strip()):
-        return cells
-    first = next((i for i, cell in enumerate(cells) if cell.strip()), None)
-    if first is None or (_vector(cells[first]) is None and not _PRINTED.fullmatch(cells[first].strip())):
-        return cells
-    rows = []
-    for i, cell in enumerate(cells):
-        row = _vector(cell)
-        if row is None:
-            printed = " NumPy's way to print an array rounds it and leaves numbers out; write tolist()."
-            raise InputError(
-                f"{place(i)} has {brief(cell)} in the column {brief(name)} of vectors; expected a list of numbers such "
-                f"as [0.1, 0.2].{printed if _PRINTED.fullmatch(cell.strip()) else ''}"
-            )
-        if rows and len(row) != len(rows[0]):
-            raise InputError(
-                f"{place(i)} has a vector of {len(row)} numbers in the column {brief(name)} and {place(0)} one of "
-                f"{len(rows[0])}; expected one length."
-            )
-        rows.append(np.array(row, dtype=np.float64))
-    return np.stack(rows)
-
-
-def _vector(cell: str) -> list[float] | None:
-    try:
-        values = json.loads(cell)
-    except (ValueError, RecursionError):
-        return None
-    try:
-        return values if is_vector(values) and all(map(math.isfinite, values)) else None
-    except OverflowError:
-        return None

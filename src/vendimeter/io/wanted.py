@@ -8,15 +8,22 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import to_list as plain_list
-from vendimeter._messages import brief, printable, unknown
+from vendimeter._messages import brief, printable, unknown, warn
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
-from vendimeter.io.columns import as_numbers, first_text, from_cells, joined, lists_of_texts, stacked
-from vendimeter.io.kinds import KINDS, NOT_NUMBERS, guess
-from vendimeter.io.sound import form_of, weight_of
+from vendimeter.io.columns import FORMS, as_numbers, first_text, from_cells, joined, lists_of_texts, stacked
+from vendimeter.io.kinds import KINDS, NOT_NUMBERS, Misfit, guess
+from vendimeter.io.sound import weight_of
+from vendimeter.io.text_forms import EXPECTED, form_of, stands_for
 
 __all__ = ["Wanted"]
+
+OF_NUMBERS = {
+    "numbers": "numbers",
+    "vectors": "vectors",
+    "probabilities": "vectors",
+}  # what texts of a kind stand for
 
 
 def _several(given: Any, role: str) -> list[str]:
@@ -73,6 +80,8 @@ class Wanted:
         self.roles, self.extra = roles, [*self.numbers, *self.levels, *(columns or ())]
         self.named = [name for name in [*roles.values(), *self.extra] if name is not None]  # by the caller
         self.kind = kind
+        self.asked = kind in ("guess", *OF_NUMBERS)  # whether it was asked what texts stand for
+        self.misfit: Misfit | None = None  # what is wrong with a text, where the kind was guessed
         self.broken = Broken(skip=bool(skip_broken))
         self.told_by: str | None = None  # what told the kind, where it was guessed
         self.table = False
@@ -82,13 +91,16 @@ class Wanted:
         )
         self.cell_forms: dict[str, str] = {}
         self.numeric: dict[str, bool] = {}  # whether texts stand for numbers, as the first batch has it
+        self.alone: Reader | None = (
+            None  # whose only column was taken for that of the samples, until it is looked at
+        )
         self.names: list[str] = []  # of all columns that are read
         self.form: type[Reader] | None = None  # what reads the first file
 
     def settle(self, reader: Reader) -> None:
         """What is read, by the first file: the roles that the format itself gives, and the names that are asked for."""
         names = reader.names()
-        self.form, self.cells = type(reader), reader.cells
+        self.form, self.cells = type(reader), reader.cells or (reader.untyped and self.asked)
         fixed = {"samples": reader.samples, "label": reader.label, "id": reader.id}
         for role, name in fixed.items():
             if (role == "samples" and self.numbers) or (role == "label" and self.levels):
@@ -102,10 +114,13 @@ class Wanted:
         if self.roles["samples"] is None and not self.numbers and set(self.extra) - set(self.levels):
             self.table = True  # of the columns that are asked for
         elif self.roles["samples"] is None and not self.numbers:
+            if (nameless := reader.no_names()) is not None:
+                raise nameless
             taken = set(named)
             others = [name for name in usual if name not in taken]
             if len(others) == 1:
                 self.roles["samples"] = others[0]
+                self.alone = reader if reader.cells else None
                 named.insert(0, others[0])
             else:
                 self.table = True
@@ -137,9 +152,20 @@ class Wanted:
 
     def look(self, part: Part) -> None:
         """Settle on a kind, where it is to be guessed, by the first samples."""
+        only, name = self.alone, self.roles["samples"]
+        self.alone = None
+        if only is not None and name is not None and (only.is_doubtful() or name in part.columns[name]):
+            again = "" if only.is_doubtful() else " and comes again as a sample"
+            warn(
+                f"the first line of {only.file}, {brief(name)}, was taken for the name of its only column{again}; "
+                f"is it a sample, too? {only.way_out([name])}",
+                UserWarning,
+            )
         if self.kind == "guess" and len(next(iter(part.columns.values()), ())):
             self.kind = None
-            self.kind, self.told_by = guess(self.collection([part], ""))
+            self.kind, self.told_by, self.misfit = guess(self.collection([part], ""), self.forms)
+            if only is not None:
+                self.told_by += f", in the column {brief(name)}"
 
     def nesting(self, samples: Any) -> bool | None:
         """Whether the samples are lists of texts: the first list with anything in it decides; None before that."""
@@ -151,13 +177,30 @@ class Wanted:
         return self.nested
 
     @property
+    def forms(self) -> Sequence[str]:
+        """What texts may stand for; in files with types for vectors if that was asked, for numbers if it was said."""
+        if self.cells or self.kind == "numbers":
+            return FORMS
+        return FORMS[1:] if self.asked and not self.table else ()
+
+    @property
     def takes_numbers(self) -> bool:
-        """Whether texts of cells may stand for numbers."""
-        return self.cells and self.kind not in NOT_NUMBERS
+        """Whether texts may stand for numbers."""
+        return bool(self.forms) and self.kind not in NOT_NUMBERS
 
     def form_of_cells(self, name: str, cells: Any) -> str:
-        """What cells stand for, by the first of them; broken ones can be told by that."""
-        return self.cell_forms.setdefault(name, form_of(cells))
+        """What cells stand for, by the kind that was said or by the first of them; broken ones can be told by that."""
+        if not isinstance(cells, list) or not all(isinstance(cell, str) for cell in cells):
+            return "texts"  # they are something else already
+        if name == self.roles["samples"] and self.kind in OF_NUMBERS:
+            return OF_NUMBERS[self.kind]
+        return self.cell_forms.setdefault(name, form_of(cells, self.forms))
+
+    def rows_of(self, columns: dict[str, Any]) -> list[str]:
+        """The columns of a table that all hold numbers, so that it is one of vectors; [] of any other."""
+        roles = {self.roles[role] for role in ("label", "weight", "id")}
+        names = [name for name in self.names if name not in {*roles, *self.levels}] if self.table else []
+        return names if all(self.form_of_cells(name, columns[name]) == "numbers" for name in names) else []
 
     def check(self, reader: Reader) -> None:
         """Every file is of one form and has the columns that are read."""
@@ -232,18 +275,34 @@ class Wanted:
                 found[name], gaps[name] = column, error
         if gaps and all(as_numbers(column) is not None for name, column in found.items() if name not in gaps):
             raise next(iter(gaps.values()))
+        odd = next((name for name, column in found.items() if as_numbers(column) is None), None)
+        if odd is not None and self.asked and odd in self.rows_of(columns):
+            raise self._no_number(columns[odd], odd, place, "numbers")
         return found
+
+    def _no_number(self, cells: Any, name: str, place: Callable[[int], str], form: str) -> InputError:
+        """The error for the first cell that does not stand for a number, or a vector, in a column of them."""
+        at = next((i for i, cell in enumerate(cells) if not stands_for(form, cell)), 0)
+        return InputError(
+            f"{place(at)} holds {brief(cells[at])} in the column {brief(name)} of {form}; expected {EXPECTED[form]}. "
+            "Mend it, or leave broken records out and count them with skip_broken=True (--skip-broken)."
+        )
 
     def _samples(self, column: Any, name: str, place: Callable[[int], str]) -> Any:
         """Texts of a .csv file as the numbers they stand for; every batch as the first."""
         if isinstance(column, np.ndarray) and column.dtype.kind == "U":
-            return column.tolist()
+            column = column.tolist()
         if self.cells and self.kind == "tags":
             return lists_of_texts(column)
-        if not self.takes_numbers:
+        if not (
+            self.takes_numbers and isinstance(column, list) and all(isinstance(cell, str) for cell in column)
+        ):
             return column
-        found = from_cells(column, name, place)
+        found = from_cells(column, name, place, self.forms)
         numeric = isinstance(found, np.ndarray)
+        said = OF_NUMBERS.get(self.kind or "")
+        if said is not None and not numeric and name in (self.roles["samples"], *self.numbers):
+            raise self._no_number(column, name, place, said)
         if self.numeric.setdefault(name, numeric) != numeric:
             at = 0 if numeric else first_text(column)
             raise InputError(

@@ -158,6 +158,7 @@ def _joined(
         like=_joint_like(parts),
         stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
         cost=sum(part.cost for part in parts) + 100.0,
+        parts=parts,
     )
 
 
@@ -173,6 +174,10 @@ class _Stacked(Features):
     @property
     def dtype(self) -> np.dtype:
         return np.result_type(*(part.dtype for part in self._parts))
+
+    def look(self, index: Index, policy: Policy) -> None:
+        for part in self._parts:
+            part.look(index, policy)
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         scaled = zip(self._parts, self._scales, strict=True)
@@ -191,6 +196,10 @@ class _Multiplied(Features):
     @property
     def dtype(self) -> np.dtype:
         return np.result_type(self._left.dtype, self._right.dtype)
+
+    def look(self, index: Index, policy: Policy) -> None:
+        for part in {id(part): part for part in (self._left, self._right)}.values():
+            part.look(index, policy)
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         left, right = (as_like(_full(part.rows(index)), self.like) for part in (self._left, self._right))

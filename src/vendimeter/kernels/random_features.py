@@ -147,6 +147,13 @@ class _Waves:
     seed: int
     width: int
 
+    def check(self, rows: Any, positions: np.ndarray) -> None:
+        """Refuse rows that are not finite."""
+        host = np.asarray(to_host(rows), dtype=np.float64)
+        odd = np.flatnonzero(~np.isfinite(host).all(axis=1))
+        if len(odd):
+            raise not_finite(host[odd[0]], int(positions[odd[0]]))
+
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         xp = namespace(rows)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -193,6 +200,9 @@ class _Signs:
     """Rows of packed bits → ±1/√features, on any device."""
 
     features: int
+
+    def check(self, rows: Any, positions: np.ndarray) -> None:
+        """Bits are bits: the items were looked at when these were made."""
 
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         scale = 1 / math.sqrt(self.features)

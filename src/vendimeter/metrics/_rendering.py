@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vendimeter._markup import latex_escaped, markdown_escaped, on_one_line
+from vendimeter._markup import html_escaped, latex_escaped, markdown_escaped, on_one_line
 
 __all__ = [
     "Cell",
@@ -256,12 +255,12 @@ def html_page(
 ) -> str:
     """A table for a notebook; all texts are escaped."""
     arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    heads = "".join(f"<th>{html.escape(column.title + arrows[column.better])}</th>" for column in columns)
+    heads = "".join(f"<th>{html_escaped(column.title + arrows[column.better])}</th>" for column in columns)
     lines = []
     for name, row in zip(names, texts, strict=True):
-        cells = "".join(f"<td>{html.escape(_joined(text))}</td>" for text in row)
-        lines.append(f"<tr><th>{html.escape(str(name))}</th>{cells}</tr>")
-    below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+        cells = "".join(f"<td>{html_escaped(_joined(text))}</td>" for text in row)
+        lines.append(f"<tr><th>{html_escaped(name)}</th>{cells}</tr>")
+    below = "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
     return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
 
 

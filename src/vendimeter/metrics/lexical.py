@@ -13,7 +13,7 @@ import numpy as np
 
 from vendimeter._figures import Figure
 from vendimeter._measured import collected
-from vendimeter._messages import brief, unknown
+from vendimeter._messages import brief, check_characters, unknown
 from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError
@@ -248,13 +248,8 @@ def _joined(texts: list[str]) -> Iterator[bytes]:
     for i, text in enumerate(texts):
         if i:
             block += b"\n"
-        try:
-            block += text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"item {i} holds half of a character (a lone surrogate, {text[error.start]!a} at position "
-                f"{error.start}); expected valid Unicode: text.encode('utf-8', 'replace').decode()."
-            ) from None
+        check_characters(text, f"item {i}")
+        block += text.encode()
         if len(block) >= AT_ONCE:
             yield bytes(block)
             block.clear()

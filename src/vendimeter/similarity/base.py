@@ -39,6 +39,10 @@ class Similarity(ABC):
     def block(self, rows: Index, cols: Index) -> Any:
         """The similarities of some items with some others, dense, float64, where `like` is."""
 
+    @abstractmethod
+    def look(self, index: Index, policy: Policy) -> None:
+        """Refuse items that cannot be compared, as far as they themselves tell: in one pass, without comparing any."""
+
     @property
     def entry_error(self) -> float:
         """Bound on the error of an entry of `block`."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
-from vendimeter._devices import double, is_foreign, is_single, numpy_dtype, select, transposed
-from vendimeter.similarity.base import Index, Similarity, positions_of
+from vendimeter._devices import DEVICE_BYTES, double, is_foreign, is_single, numpy_dtype, select, transposed
+from vendimeter._matrix_checks import Policy
+from vendimeter.similarity.base import Index, Similarity, positions_of, span
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Features", "row_keys"]
@@ -123,6 +124,19 @@ class Features(Similarity):
             block = double(block, copy=self._prepare is not None and not self._upcasts)
         return block
 
+    def look(self, index: Index, policy: Policy) -> None:
+        """Prepare all rows once, or have them checked where that is less work than to prepare them."""
+        if self._prepare is None:
+            return
+        check, places = getattr(self._prepare, "check", None), positions_of(index, self.n)
+        most = BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        for part in blocks(len(places), 64 if self.sparse else int(self.data.shape[1]), most=most):
+            rows = span(places[part])
+            if check is None:
+                self.rows(rows)
+            else:
+                check(select(self.data, rows), places[part])
+
     def take(self, index: np.ndarray) -> Features:
         """The features of the items at these positions."""
         return _Taken(self, index)
@@ -175,6 +189,9 @@ class _Taken(Features):
 
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
         return self._whole.quick_rows(self._index[index], flags)
+
+    def look(self, index: Index, policy: Policy) -> None:
+        self._whole.look(self._index[index], policy)
 
     def keys(self, index: Index) -> list[Hashable] | None:
         return self._whole.keys(self._index[index])

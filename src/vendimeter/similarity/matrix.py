@@ -97,6 +97,11 @@ class Matrix(Similarity):
         part = self.data if index is None else self.take(index).data
         return part.toarray().astype(np.float64) if self.sparse else double(part)
 
+    def look(self, index: Index, policy: Policy) -> None:
+        """Check the whole matrix, as it will be, and mend nothing."""
+        if not self.trusted:
+            check(self.data, self.policy | policy, self.what, self.precision, mend=False)
+
     def checked(self, policy: Policy | None = None, names: np.ndarray | None = None) -> Matrix:
         """The matrix, checked and mended as the policy allows; its rounding then covers what was tolerated."""
         policy = self.policy | (policy or Policy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Pairwise(Similarity):
         Whether `function` also takes stacks of positions, of shape (groups, items), and gives a stack of blocks.
     cost : float
         Of one similarity, in floating-point operations: for the planner.
+    parts : sequence of Similarity
+        What the blocks are put together from.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Pairwise(Similarity):
         like: Any = None,
         stacks: bool = False,
         cost: float = 64.0,
+        parts: Sequence[Similarity] = (),
     ):
         self.n = n
         self.like = like
@@ -63,6 +66,7 @@ class Pairwise(Similarity):
         self._function = function
         self._keys = keys
         self._triangle = triangle
+        self._parts = parts
         self.rounding = rounding
         self.trusted = trusted
         self.policy = policy or Policy()
@@ -71,6 +75,11 @@ class Pairwise(Similarity):
     def block(self, rows: Index, cols: Index) -> Any:
         """Compute a block."""
         return self._function(positions_of(rows, self.n), positions_of(cols, self.n))
+
+    def look(self, index: Index, policy: Policy) -> None:
+        """Look at what the blocks are put together from; samples of others were looked at when this was made."""
+        for part in {id(part): part for part in self._parts}.values():
+            part.look(index, policy)
 
     @property
     def own_cost(self) -> int:

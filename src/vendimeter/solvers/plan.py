@@ -30,6 +30,7 @@ __all__ = [
     "check_size",
     "choose",
     "prepared",
+    "refuse",
 ]
 
 METHODS = ("auto", "exact", "lowrank", "lanczos", "random-features")
@@ -192,6 +193,11 @@ def prepared(problem: Problem) -> Problem:
         index, weights = collapse(similarity, index, weights)
     collapsed = index is not None and len(index) < size
     return replace(problem, index=index, weights=weights, collapsed=collapsed)
+
+
+def refuse(problem: Problem) -> None:
+    """Refuse samples that no solver would take, as far as they themselves tell: one pass over them."""
+    problem.similarity.look(slice(None) if problem.index is None else problem.index, problem.policy)
 
 
 def choose(problem: Problem) -> Plan:
