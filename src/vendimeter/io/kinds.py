@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vendimeter._messages import brief
+from vendimeter._molecules import LONGEST
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.collection import Collection
 
@@ -112,7 +113,7 @@ def _of_array(samples: np.ndarray) -> Guess:
 def _of_texts(texts: Sequence[str]) -> Guess:
     filled = [text.strip() for text in texts if text.strip()]
     # A model's molecules are not all well formed: most of them will do.
-    formed = sum(1 for text in filled if _SMILES.fullmatch(text))
+    formed = sum(1 for text in filled if len(text) <= LONGEST and _SMILES.fullmatch(text))
     marked = sum(1 for text in filled if _SMILES_MARK.search(text))
     if filled and formed >= MOST * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
         return Guess("molecules", "the texts are SMILES")
