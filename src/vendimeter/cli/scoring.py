@@ -226,7 +226,7 @@ def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
     from vendimeter.io.base import Broken
     from vendimeter.io.reading import _readers
 
-    names = _readers(list(files), reading.ending, Broken())[0].names()
+    names = _readers(list(files), reading.ending, Broken(), **reading.budget)[0].names()
     taken = {reading.column, *reading.by}
     return next((name for name in UNITS if name in names and name not in taken), None)
 
