@@ -139,6 +139,142 @@ def _lengths(lists: Any) -> np.ndarray:
     return (lengths.fill_null(0) if lengths.null_count else lengths).to_numpy()
 
 
+# ------------------------------------------------------------------------------------------------------- how large
+
+
+def may_share(kind: Any) -> bool:
+    """Whether rows of this type may stand for the same bytes, so that they take more memory than they have."""
+    types = library().types
+    while hasattr(kind, "storage_type"):
+        kind = kind.storage_type
+    if types.is_list_view(kind) or types.is_large_list_view(kind) or _is_shared(kind):
+        return True
+    return any(may_share(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _is_shared(kind: Any) -> bool:
+    types = library().types
+    ends = types.is_dictionary(kind) or types.is_run_end_encoded(kind) or types.is_union(kind)
+    return ends or types.is_string_view(kind) or types.is_binary_view(kind)
+
+
+def is_texts_once(kind: Any) -> bool:
+    """Whether a column of this type is a dictionary of plain values, each of which is made once."""
+    types = library().types
+    return types.is_dictionary(kind) and not types.is_nested(kind.value_type)
+
+
+def longest_entry(array: Any) -> int:
+    """The bytes of the longest entry of a dictionary."""
+    return int(row_bytes(array.dictionary).max(initial=0))
+
+
+def row_bytes(array: Any) -> np.ndarray:
+    """How many bytes each row stands for, without making any of them.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> row_bytes(pa.DictionaryArray.from_arrays([0, 1, 0], ["a text", "b"])).tolist()
+    [6, 1, 6]
+    >>> row_bytes(pa.array([[1.0, 2.0], None, [3.0]])).tolist()
+    [16, 0, 8]
+    """
+    types, n = library().types, len(array)
+    while hasattr(array.type, "storage_type"):
+        array = array.storage
+    kind = array.type
+    width = _width(kind)
+    if width is not None:
+        return np.full(n, width, dtype=np.int64)
+    if types.is_dictionary(kind):
+        entries = row_bytes(array.dictionary)
+        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return entries[places] if len(entries) else np.zeros(n, dtype=np.int64)
+    if types.is_run_end_encoded(kind):
+        ends = array.run_ends.to_numpy(zero_copy_only=False).astype(np.int64)
+        return row_bytes(array.values)[
+            np.searchsorted(ends, np.arange(array.offset, array.offset + n), "right")
+        ]
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        words = np.frombuffer(array.buffers()[1], np.int32) if n else np.zeros(0, np.int32)
+        return words[4 * array.offset : 4 * (array.offset + n) : 4].astype(np.int64)
+    if _is_list(kind) or types.is_map(kind):
+        return _list_bytes(array) if n else np.zeros(0, dtype=np.int64)
+    if types.is_struct(kind):
+        return sum((row_bytes(array.field(i)) for i in range(kind.num_fields)), np.ones(n, dtype=np.int64))
+    if types.is_union(kind):
+        return _union_bytes(array)
+    # Texts and bytes, between their offsets.
+    form = np.int64 if types.is_large_string(kind) or types.is_large_binary(kind) else np.int32
+    held = array.buffers()[1]
+    ends = np.frombuffer(held, form)[array.offset : array.offset + n + 1] if n and held else np.zeros(n + 1)
+    return np.diff(ends).astype(np.int64)
+
+
+def _width(kind: Any) -> int | None:
+    """The bytes of every row of this type; None where they differ."""
+    types = library().types
+    while hasattr(kind, "storage_type"):
+        kind = kind.storage_type
+    if types.is_null(kind):
+        return 1  # each becomes a reference
+    if types.is_fixed_size_list(kind):
+        width = _width(kind.value_type)
+        return None if width is None else kind.list_size * width
+    if types.is_dictionary(kind) or types.is_nested(kind):
+        return None
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:
+        return None
+
+
+def _list_bytes(array: Any) -> np.ndarray:
+    """The same of lists, whose entries are counted once however many lists they belong to."""
+    types, kind, n = library().types, array.type, len(array)
+    if types.is_fixed_size_list(kind):
+        held = row_bytes(array.values.slice(array.offset * kind.list_size, n * kind.list_size))
+        return held.reshape(n, kind.list_size).sum(axis=1)
+    large = types.is_large_list(kind) or types.is_large_list_view(kind)
+    form, views = (
+        (np.int64 if large else np.int32),
+        types.is_list_view(kind) or types.is_large_list_view(kind),
+    )
+    places = np.frombuffer(array.buffers()[1], form)
+    if views:
+        starts = places[array.offset : array.offset + n].astype(np.int64)
+        sizes = np.frombuffer(array.buffers()[2], form)[array.offset : array.offset + n]
+        stops = np.where(array.is_valid().to_numpy(zero_copy_only=False), starts + sizes, starts)
+    else:
+        ends = places[array.offset : array.offset + n + 1].astype(np.int64)
+        starts, stops = ends[:-1], ends[1:]
+    entries = array.values
+    if types.is_map(kind):
+        entries = library().StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    width = _width(entries.type)
+    if width is not None:
+        return (stops - starts) * width
+    # Lists that follow each other need no more than their own entries.
+    low, high = (0, len(entries)) if views else (int(starts[0]), int(stops[-1]))
+    total = np.concatenate([[0], np.cumsum(row_bytes(entries.slice(low, high - low)))])
+    return total[stops - low] - total[starts - low]
+
+
+def _union_bytes(array: Any) -> np.ndarray:
+    n, dense = len(array), array.type.mode == "dense"
+    if not n:
+        return np.zeros(0, dtype=np.int64)
+    buffers, rows = array.buffers(), slice(array.offset, array.offset + n)
+    codes = np.frombuffer(buffers[1], np.int8)[rows]
+    places = np.frombuffer(buffers[2], np.int32)[rows] if dense else np.arange(n)
+    found = np.zeros(n, dtype=np.int64)
+    for i, code in enumerate(array.type.type_codes):
+        here = codes == code
+        found[here] = row_bytes(array.field(i))[places[here]]
+    return found
+
+
 # ---------------------------------------------------------------------------------------------- what is wrong with it
 
 
@@ -277,7 +413,7 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
         # Only the entries that occur here: a batch of a file comes with the dictionary of many batches.
-        used, places = np.unique(array.indices.to_numpy(), return_inverse=True)
+        used, places = _used(array.indices.to_numpy(), len(array.dictionary))
         entries = values(stored(array.dictionary).take(pa.array(used)), expected)
         return entries[places] if isinstance(entries, np.ndarray) else [entries[i] for i in places.tolist()]
     if is_vectors(kind):
@@ -295,6 +431,15 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     if types.is_duration(kind):
         return array.cast(pa.int64()).to_numpy()
     return array.to_pylist()
+
+
+def _used(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of a dictionary that occur, in order, and for each index which of them it is."""
+    if count > 4 * len(indices):
+        return np.unique(indices, return_inverse=True)
+    there = np.zeros(count, dtype=bool)
+    there[indices] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[indices]
 
 
 def _numbers(array: Any) -> np.ndarray:

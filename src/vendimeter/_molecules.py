@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vendimeter._arrays import as_list, blocks, is_frame_column, is_missing, to_list
+from vendimeter._arrays import as_list, is_frame_column, is_missing, to_list
 from vendimeter._devices import is_foreign
 from vendimeter._messages import brief, printable
 from vendimeter._optional import require
 
-__all__ = ["AT_ONCE", "as_items", "parse", "parse_all", "readable"]
+__all__ = [
+    "LONGEST",
+    "MOST_ATOMS",
+    "MOST_DRAWN",
+    "SQUARES",
+    "as_items",
+    "parse",
+    "parse_all",
+    "parts",
+    "readable",
+    "too_large",
+    "too_many",
+]
 
-AT_ONCE = 4096  # molecules that are held at a time: one takes some kilobytes, its fingerprint a hundred bytes
+AT_ONCE = (
+    4096  # molecules that are held at a time: one takes some kilobytes, its fingerprint a hundred bytes …
+)
+SQUARES = (
+    4096 * 45**2
+)  # … but a ring of n atoms 32 n² bytes: so much may the squares of their sizes add up to
+# Of a text. RDKit takes a second and 40 MiB for the worst of 1,000 that were found, 10 s and 120 MiB for one of 2,000.
+MOST_ATOMS = 1000
+MOST_DRAWN = (
+    250  # of a molecule whose formula is drawn: of more nothing can be made out, and it takes seconds
+)
+LONGEST = 32 * MOST_ATOMS  # characters of a text: an atom with all that may be said of it has fewer
 
 _STAMP = re.compile(r"^\[[\d:]+\]\s*")  # the time in front of a line of RDKit's log
 _AROUND = re.compile(r"around position (\d+)")
+_ATOM = re.compile(r"\[[^\]]*\]|Br|Cl|[A-Za-z*]")
 _PURPOSE = "a kernel of molecules"
 
 
@@ -61,11 +85,24 @@ def parse_all(samples: Any, *, kernel: str = "the reader of molecules") -> Itera
     [None, 'is empty']
     """
     items, chem = as_items(samples, kernel=kernel), _chem()
-    for part in blocks(len(items), 1, 1, most=AT_ONCE):
+    for part in parts(items):
         with _quiet():
             parsed = [(_read(item, chem), item) for item in items[part]]
             pairs = [(found, None if found is not None else _reason(item, chem)) for found, item in parsed]
         yield from pairs
+
+
+def parts(items: Sequence[Any]) -> Iterator[slice]:
+    """Parts of a list whose molecules may be held at a time."""
+    start = held = 0
+    for i, item in enumerate(items):
+        size = len(item) ** 2 if isinstance(item, str) else 0
+        if i > start and (i - start == AT_ONCE or held + size > SQUARES):
+            yield slice(start, i)
+            start, held = i, 0
+        held += size
+    if len(items):
+        yield slice(start, len(items))
 
 
 def readable(items: list[Any]) -> tuple[list[Any], bool]:
@@ -87,6 +124,8 @@ def _read(item: Any, chem: Any) -> Any:
 
 def _misread(text: str) -> str | None:
     """Why a text must not go to RDKit, to which nothing is a molecule, and a first word the whole."""
+    if len(text) > MOST_ATOMS and (found := too_large(text)) is not None:
+        return found
     words = text.split(maxsplit=1)
     if not words:
         return "is empty" if not text else "is only white space"
@@ -99,6 +138,24 @@ def _misread(text: str) -> str | None:
         return None
     odd = next(c for c in text.strip() if not (c.isascii() and c.isprintable()))
     return f"holds the character {printable(odd)!r} (U+{ord(odd):04X}), which SMILES does not have"
+
+
+def too_large(text: str) -> str | None:
+    """Why a text stands for more atoms than RDKit may be given; None where it does not."""
+    if len(text) <= MOST_ATOMS:
+        return None
+    if len(text) > LONGEST:
+        return f"has {len(text):,} characters; expected SMILES of at most {LONGEST:,}"
+    atoms = sum(1 for _ in _ATOM.finditer(text))
+    return too_many(atoms) if atoms > MOST_ATOMS else None
+
+
+def too_many(atoms: int) -> str:
+    """The same, of a number of atoms."""
+    return (
+        f"has {atoms:,} atoms; expected at most {MOST_ATOMS:,}, because the time and memory that RDKit takes grow with "
+        "the square of their number"
+    )
 
 
 def _unfit(molecule: Any) -> str | None:

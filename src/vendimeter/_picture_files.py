@@ -12,8 +12,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,9 +24,12 @@ from vendimeter._messages import brief, printable
 from vendimeter._optional import require
 from vendimeter.errors import InputError
 
-__all__ = ["LARGEST", "file_digest", "image_of", "is_image", "levels", "on_white", "pillow"]
+__all__ = ["LARGEST", "file_digest", "is_image", "levels", "on_white", "pillow", "pixels_of", "shown"]
 
-LARGEST = 200_000_000  # pixels of a picture; in some formats Pillow has a limit of its own, a little below
+LARGEST = 100_000_000  # pixels of a picture, which takes 4 to 10 bytes for each while it is read …
+LARGEST_WIDE = LARGEST // 2  # … and 12 to 16 in formats whose readers hold it several times
+WIDE = ("WEBP", "JPEG2000", "AVIF")
+BAND = 1 << 20  # pixels that are worked on at a time
 
 # Plain formats only: others run programs (EPS, PS), hold pictures in other formats, or are told by no signature.
 FORMATS = {
@@ -46,6 +49,30 @@ KINDS = "the path or the bytes of a file, a PIL image, an array, or {'bytes': �
 _huge = threading.Lock()
 
 
+class _Room:
+    """So many pixels may be read at a time, by all threads together."""
+
+    def __init__(self, pixels: int):
+        self._free, self._most, self._changed = pixels, pixels, threading.Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room."""
+        pixels = min(pixels, self._most)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= pixels)
+            self._free -= pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += pixels
+                self._changed.notify_all()
+
+
+_room = _Room(LARGEST)
+
+
 def pillow() -> Any:
     """The module PIL.Image."""
     return require("PIL.Image", extra="images", purpose="reading and resizing pictures")
@@ -57,13 +84,34 @@ def is_image(item: Any) -> bool:
     return module is not None and isinstance(item, module.Image)
 
 
-def image_of(item: Any) -> Any:
+@contextmanager
+def shown(item: Any) -> Iterator[Any]:
     """A PIL image of the mode L or RGB, upright and opaque, from anything but an array."""
     if is_image(item):
-        return _shown(item, f"the picture ({item.mode}, {item.width}×{item.height})")
+        yield _shown([item], f"the picture ({item.mode}, {item.width}×{item.height})")
+        return
     with ExitStack() as stack:
         stream, what = _stream(item, stack)
-        return _shown(_identified(stream, what), what)
+        image = [_identified(stream, what)]
+        with _room.taken(image[0].width * image[0].height):
+            yield _shown(image, what)
+
+
+def pixels_of(image: Any) -> np.ndarray:
+    """An image as an array; a large one band by band, because Pillow would make three copies."""
+    if image.width * image.height <= BAND:
+        return np.array(image)
+    found = np.empty((image.height, image.width, *([3] if image.mode == "RGB" else [])), dtype=np.uint8)
+    for top, band in _bands(image):
+        found[top : top + band.height] = np.asarray(band)
+    return found
+
+
+def _bands(image: Any) -> Iterator[tuple[int, Any]]:
+    """The rows of an image, some at a time, each with the number of the first."""
+    step = max(1, BAND // image.width)
+    for top in range(0, image.height, step):
+        yield top, image.crop((0, top, image.width, min(top + step, image.height)))
 
 
 def file_digest(item: Any) -> bytes | None:
@@ -153,18 +201,22 @@ def _refused(what: str, error: Exception) -> Exception:
     )
 
 
-def _shown(image: Any, what: str) -> Any:
-    """The image as a viewer shows it, in the mode L or RGB."""
-    if image.width * image.height > LARGEST:
+def _shown(given: list[Any], what: str) -> Any:
+    """The image in a list, which it is taken out of, as a viewer shows it, in the mode L or RGB."""
+    image = given.pop()
+    most = LARGEST_WIDE if image.format in WIDE else LARGEST
+    if image.width * image.height > most:
         raise InputError(
-            f"{what} has {image.width:,} × {image.height:,} pixels; expected at most {LARGEST:,}. Shrink it, or leave "
+            f"{what} has {image.width:,} × {image.height:,} pixels; expected at most {most:,}. Shrink it, or leave "
             "it out."
         )
     if not image.width or not image.height:
         raise InputError(f"{what} has {image.width} × {image.height} pixels; expected at least one.")
     try:
         _load(image)
-        return _upright(_opaque(image), image)
+        way = _turned(image)
+        image = _opaque(image)
+        return image if way is None else image.transpose(way)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
     except Exception as error:
@@ -186,15 +238,25 @@ def _opaque(image: Any) -> Any:
     """The image on white, with 8 bits a channel, in the mode L or RGB."""
     mode, module = image.mode, pillow()
     if mode.startswith("I") or mode == "F":
-        return module.fromarray(_deep(image))
+        flat = module.new("L", image.size)
+        for top, band in _bands(image):
+            flat.paste(module.fromarray(_deep(band)), (0, top))
+        return flat
     if mode == "1":
         image = image.convert("LA" if "transparency" in image.info else "L")
     if image.has_transparency_data:
-        grey = image.mode in ("L", "LA", "La")
-        both = np.asarray(image.convert("LA" if grey else "RGBA")).astype(np.int32)
-        flat = on_white(both[..., :-1], both[..., -1:], np)
-        return module.fromarray(flat[..., 0] if grey else flat)
+        flat = module.new("L" if image.mode in ("L", "LA", "La") else "RGB", image.size)
+        for top, band in _bands(image):
+            flat.paste(_on_white(band), (0, top))
+        return flat
     return image if image.mode in ("L", "RGB") else image.convert("RGB")
+
+
+def _on_white(image: Any) -> Any:
+    grey = image.mode in ("L", "LA", "La")
+    both = np.asarray(image.convert("LA" if grey else "RGBA")).astype(np.int32)
+    flat = on_white(both[..., :-1], both[..., -1:], np)
+    return pillow().fromarray(flat[..., 0] if grey else flat)
 
 
 def _deep(image: Any) -> np.ndarray:
@@ -213,18 +275,17 @@ def _deep(image: Any) -> np.ndarray:
     return levels(values)
 
 
-def _upright(picture: Any, image: Any) -> Any:
-    """The picture turned as the EXIF data of the image say."""
+def _turned(image: Any) -> Any:
+    """How the picture is to be turned, as the EXIF data of the image say; None for not at all."""
     try:
         turned = image.getexif().get(0x0112, 1)
     except Exception:  # no viewer refuses a picture for its EXIF data
         turned = 1
     ways = pillow().Transpose
-    way = {
+    return {
         2: ways.FLIP_LEFT_RIGHT, 3: ways.ROTATE_180, 4: ways.FLIP_TOP_BOTTOM, 5: ways.TRANSPOSE,
         6: ways.ROTATE_270, 7: ways.TRANSVERSE, 8: ways.ROTATE_90,
     }.get(turned)  # fmt: skip
-    return picture if way is None else picture.transpose(way)
 
 
 # ----------------------------------------------------------------------------------------------- 8 bits, and opaque

@@ -22,7 +22,7 @@ from vendimeter._arrays import as_list, blocks, is_frame_column, is_sparse, to_l
 from vendimeter._devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
 from vendimeter._messages import brief, shape_of
 from vendimeter._options import as_number, whole_number
-from vendimeter._picture_files import image_of, is_image, levels, on_white, pillow
+from vendimeter._picture_files import is_image, levels, on_white, pillow, pixels_of, shown
 from vendimeter.errors import InputError
 
 if TYPE_CHECKING:
@@ -176,19 +176,23 @@ def bands(item: Any, size: tuple[int, int] | None = None) -> np.ndarray:
         pixels = _one_array(item)
         if size is None or pixels.shape[:2] == size:
             return pixels
-        image = pillow().fromarray(np.ascontiguousarray(pixels))
-    else:
-        image = image_of(item)
-    if size is not None and (image.height, image.width) != size:
-        image = image.resize((size[1], size[0]), pillow().Resampling.BICUBIC)
-    return np.array(image)
+        return pixels_of(_resized(pillow().fromarray(np.ascontiguousarray(pixels)), size))
+    with shown(item) as image:
+        return pixels_of(_resized(image, size))
+
+
+def _resized(image: Any, size: tuple[int, int] | None) -> Any:
+    if size is None or (image.height, image.width) == size:
+        return image
+    return image.resize((size[1], size[0]), pillow().Resampling.BICUBIC)
 
 
 def rgb_image(item: Any) -> Any:
     """A picture as a PIL image of the mode RGB, for libraries that want one."""
     if isinstance(item, np.ndarray) or is_foreign(item):
         return pillow().fromarray(decode(item))
-    return image_of(item).convert("RGB")
+    with shown(item) as image:
+        return image.convert("RGB")
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays

@@ -206,6 +206,9 @@ OPTIONS = table("""
     plan good.txt --tol 5 → --tol 5; expected
     plan good.txt --method guess → no method 'guess'
     plan good.txt --memory much → --memory='much'
+    score good.txt --max-record much → --max-record='much'
+    score good.txt --max-record 0 → --max-record='0'
+    compare good.txt one.txt --max-record 1B → line 1 of 'good.txt'
     plan good.txt --q x → q='x' is not an order
     plan table.csv --column t --by g → --by g was given
     plan rectangle.npy --kernel precomputed → shape (2, 3)

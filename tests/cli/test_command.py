@@ -272,6 +272,25 @@ def test_weights_kinds_and_broken_molecules(tmp_path):
     assert "out of 4" in out
 
 
+def test_records_that_are_too_large(tmp_path):
+    records = [{"t": "a dog", "v": [1, 0]}, {"t": "x" * 2000, "v": [1, 1]}, {"t": "a boat", "v": [0, 1]}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    done = vendi("score", tmp_path / "a.jsonl", "--column", "t", "--max-record", "1KiB")
+    assert done.returncode == 2
+    assert "line 2 of" in " ".join(done.stderr.split())
+    assert "unless max_record (--max-record) is raised" in " ".join(done.stderr.split())
+    options = ["--max-record", "1 kib", "--skip-broken"]
+    out, about = shown(vendi("score", tmp_path / "a.jsonl", "--column", "t", *options))
+    assert "out of 2" in out
+    assert "1 broken record was left out" in about
+    written = ["--write", tmp_path / "out.parquet", "--column", "v", *options]
+    shown(vendi("explain", tmp_path / "a.jsonl", *written))
+    assert len(vm.read(tmp_path / "out.parquet", samples="v")) == 2
+    assert (
+        "out of 3" in shown(vendi("score", tmp_path / "a.jsonl", "--column", "t", "--max-record", "2MiB"))[0]
+    )
+
+
 def test_more_than_fits_is_streamed(tmp_path, monkeypatch):
     from click.testing import CliRunner
 

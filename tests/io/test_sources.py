@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from vendimeter.io import sources
 from vendimeter.io.sources import File, files_of, sniff
 
 
-def stream(data: bytes, ending: str = "") -> File:
-    return File(None, ending, io.BytesIO(data))
+def stream(data: bytes, ending: str = "", most: int = sources.MAX_RECORD) -> File:
+    return File(None, ending, io.BytesIO(data), most)
 
 
 def texts(file: File) -> list[str]:
@@ -83,30 +84,70 @@ def test_a_line_that_is_no_utf8_or_has_a_nul_has_a_fault_and_the_others_none():
     assert "NUL byte" in faults[4]
 
 
-def test_a_long_line_is_refused_before_it_fills_the_memory(monkeypatch):
-    monkeypatch.setattr(sources, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(sources, "CHUNK", 100)
-    assert texts(stream(b"a" * 1000 + b"\nb")) == ["a" * 1000, "b"]
-    with pytest.raises(InputError, match="a line of more than"):
-        texts(stream(b"a" * 1200))
+LONG = "has more than 1 KiB; expected a record of at most 1 KiB, unless max_record (--max-record) is raised"
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 5000])
+def test_a_long_line_has_a_fault_in_place_of_its_text_and_the_others_are_read(monkeypatch, chunk):
+    monkeypatch.setattr(sources, "CHUNK", chunk)
+    lines = ["b", "a" * 1024, "", "c" * 1025, "", "d", "e" * 9000, "f" * 1100, "é" * 512, "é" * 513, "g"]
+    expected = [
+        (i, "", LONG) if len(line.encode()) > 1024 else (i, line, "") for i, line in enumerate(lines, 1)
+    ]
+    for end in ("\n", "\r", "\r\n"):
+        for last in ("", end):
+            found = list(stream((end.join(lines) + last).encode(), most=1024).lines())
+            assert [(number, text, fault) for number, text, fault in found] == expected
+    assert list(stream(b"a" * 5000, most=1024).lines()) == [(1, "", LONG)]
+
+
+def test_of_a_long_line_nothing_is_held(monkeypatch):
+    """A line of 64 MiB in a file of which no more than a mebibyte may be held."""
+    seen = []
+
+    class Endless(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, into):
+            seen.append(len(into))
+            into[:] = b"a" * len(into)
+            if sum(seen) > 64 << 20:
+                into[-2:] = b"\nb"
+                self.readinto = lambda into: 0
+            return len(into)
+
+    tracemalloc.start()
+    file = File(None, ".txt", io.BufferedReader(Endless(), 1 << 16), 1 << 20)
+    assert [fault[:21] for _, _, fault in file.lines()] == ["has more than 1 MiB; ", ""]
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_a_gzip_bomb_is_refused_from_files_and_streams(monkeypatch, tmp_path, named):
-    monkeypatch.setattr(sources, "FREE_BYTES", 1 << 20)
-    bomb = gzip.compress(b"\n" * (64 << 20))
-    assert len(bomb) * sources.LARGEST_RATIO < 64 << 20
+def test_a_gzip_bomb_is_refused_from_files_and_streams(tmp_path, named):
+    bomb = gzip.compress(b"\n" * (8 << 20))
+    assert len(bomb) * sources.LARGEST_RATIO < 8 << 20
     (tmp_path / "b.txt.gz").write_bytes(bomb)
     file = File.of(tmp_path / "b.txt.gz") if named else stream(bomb)
+    file.max_record = 1 << 20
     with pytest.raises(InputError, match="unpacks to more than 400 times its size"):
         sum(1 for _ in file.lines())
 
 
-def test_text_that_packs_well_is_no_bomb(monkeypatch):
-    monkeypatch.setattr(sources, "FREE_BYTES", 1 << 20)
+def test_lines_and_values_count_beside_their_bytes():
+    data = gzip.compress(b"a,a\n" * 100_000)  # 400 kB, and 200,000 values of 8 bytes
+    assert len(data) * sources.LARGEST_RATIO < 1_000_000
+    assert len(texts(stream(data, most=2_000_000))) == 100_000
+    with pytest.raises(InputError, match="unpacks to more than 400 times its size"):
+        sum(1 for _ in stream(data, most=1_200_000).lines(b","))
+    assert sum(1 for _ in stream(data, most=1_200_000).lines()) == 100_000
+
+
+def test_text_that_packs_well_is_no_bomb():
     rng = np.random.default_rng(0)
     words = "".join(f"a dog {value} runs over the green hill\n" for value in rng.integers(10, size=200_000))
-    assert len(texts(stream(gzip.compress(words.encode())))) == 200_000
+    assert len(texts(stream(gzip.compress(words.encode()), most=1 << 20))) == 200_000
 
 
 @pytest.mark.parametrize(("data", "word"), [

@@ -13,7 +13,7 @@ import pytest
 from vendimeter.errors import InputError
 from vendimeter.io import structure_files
 from vendimeter.io.base import Broken
-from vendimeter.io.sources import File
+from vendimeter.io.sources import MAX_RECORD, File
 from vendimeter.io.structure_files import Sdf
 
 Chem = pytest.importorskip("rdkit.Chem")
@@ -35,10 +35,15 @@ def sdf(*, fields: list[dict[str, str]] | None = None) -> str:
 
 
 def read(
-    data: bytes, *, skip: bool = False, columns: list[str] | None = None, size: int = 3
+    data: bytes,
+    *,
+    skip: bool = False,
+    columns: list[str] | None = None,
+    size: int = 3,
+    most: int = MAX_RECORD,
 ) -> tuple[dict[str, Any], Broken]:
     broken = Broken(skip=skip)
-    parts = list(Sdf(File(None, ".sdf", io.BytesIO(data)), broken).parts(columns, size))
+    parts = list(Sdf(File(None, ".sdf", io.BytesIO(data), most), broken).parts(columns, size))
     assert all(0 < len(column) <= size for part in parts for column in part.columns.values())
     return {
         name: [v for part in parts for v in part.columns[name]]
@@ -185,10 +190,42 @@ BAD: dict[str, tuple[bytes, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_files_get_an_error_that_says_what_was_seen(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structure_files, "LARGEST_ENTRY", 50_000)
+def test_bad_files_get_an_error_that_says_what_was_seen(case: str) -> None:
     data, words = BAD[case]
     with pytest.raises(InputError) as caught:
-        read(data, skip=True)
+        read(data, skip=True, most=50_000)
     assert [word for word in words if word not in str(caught.value)] == []
     assert "\n" not in str(caught.value)
+
+
+def long_chain(atoms: int, count: str = "COUNTS") -> str:
+    """A chain in the newer form of structures, whose lines may be broken by a hyphen."""
+    lines = ["", "  made by hand", "", "  0  0  0     0  0            999 V3000", "M  V30 BEGIN CTAB"]
+    lines += [f"M  V30 {count} {atoms} {atoms - 1} 0 0 0", "M  V30 BEGIN ATOM"]
+    lines += [f"M  V30 {i} C 0 0 0 0" for i in range(1, atoms + 1)]
+    lines += ["M  V30 END ATOM", "M  V30 BEGIN BOND"]
+    lines += [f"M  V30 {i} 1 {i} {i + 1}" for i in range(1, atoms)]
+    return "\n".join([*lines, "M  V30 END BOND", "M  V30 END CTAB", "M  END", "$$$$", ""])
+
+
+@pytest.mark.parametrize("count", ["COUNTS", "counts", "COU-\nM  V30 NTS", "COUNTS -\nM  V30 "])
+def test_structures_that_are_too_large_do_not_come_to_rdkit(
+    count: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (long_chain(1000, count) + long_chain(1001, count) + long_chain(5)).encode()
+    parsed, seen = structure_files._parsed, []
+    monkeypatch.setattr(structure_files, "_parsed", lambda text: seen.append(len(text)) or parsed(text))
+    with pytest.raises(
+        InputError, match=r"structure 2 \(line \d+\) of .* has 1,001 atoms; expected at most 1,000"
+    ):
+        read(data)
+    assert len(seen) == 1
+    found, broken = read(data, skip=True)
+    assert [molecule.GetNumAtoms() for molecule in found["molecule"]] == [1000, 5]
+    assert broken.count == 1
+    assert len(seen) == 3
+
+
+def test_few_large_structures_make_a_part() -> None:
+    reader = Sdf(File(None, ".sdf", io.BytesIO((long_chain(1000) * 20).encode())), Broken())
+    assert [len(part.columns["molecule"]) for part in reader.parts(["molecule"], 4096)] == [9, 9, 2]

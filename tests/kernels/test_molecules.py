@@ -16,10 +16,12 @@ import pyarrow as pa
 import pytest
 
 import vendimeter as vm
-from vendimeter._molecules import parse, parse_all
+from vendimeter._molecules import parse, parse_all, parts
+from vendimeter.compat import molecule_utils
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, On, RandomFeatures, RDKitFingerprint
 from vendimeter.kernels.description import describe, rebuild
+from vendimeter.kernels.molecules import _trees
 
 pytest.importorskip("rdkit")
 from rdkit import Chem, DataStructs, rdBase
@@ -105,7 +107,6 @@ def test_a_column_of_a_table_and_groups():
 
 def test_more_molecules_than_are_held_at_a_time(monkeypatch):
     expected = Morgan().fingerprints(SMILES)
-    monkeypatch.setattr("vendimeter.kernels.molecules.AT_ONCE", 4)
     monkeypatch.setattr("vendimeter._molecules.AT_ONCE", 3)
     np.testing.assert_array_equal(Morgan().fingerprints(SMILES), expected)
     assert [reason for _, reason in parse_all([*SMILES, ""])] == [None] * len(SMILES) + ["is empty"]
@@ -385,3 +386,83 @@ def test_bad_input_of_the_stand_in(mols, fp, message):
 
     with pytest.raises(InputError, match=message):
         molecule_utils.get_tanimoto_K(mols, fp)
+
+
+# ------------------------------------------------------------------------------------------------- what is too large
+
+
+def ring(n: int) -> str:
+    return f"C1{'C' * (n - 2)}C1"
+
+
+def bound_to_each_other(n: int) -> str:
+    """Atoms of no element, each bound to each."""
+    bonds = [(i, j) for i in range(n) for j in range(i)]
+    names = {bond: f"%{number:02}" for number, bond in enumerate(bonds, 10)}
+    return ".".join("*" + "".join(name for bond, name in names.items() if i in bond) for i in range(n))
+
+
+TOO_LARGE = {
+    "a chain": ("C" * 1001, "has 1,001 atoms; expected at most 1,000"),
+    "a ring": (ring(5000), "has 5,001 atoms|has 5,000 atoms"),
+    "atoms in brackets": ("[13CH3]" + "[13CH2]" * 1000 + "C", "has 1,002 atoms; expected at most 1,000"),
+    "branches": ("C(Cl)" * 600, "has 1,200 atoms"),
+    "a flood of brackets": ("[" * 100_000, "has 100,000 characters; expected SMILES of at most 32,000"),
+    "letters": ("C" * 10_000_000, "has 10,000,000 characters"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_LARGE)
+@pytest.mark.parametrize("kernel", [Morgan(), RDKitFingerprint(), MACCS()])
+def test_molecules_that_are_too_large_do_not_come_to_rdkit(monkeypatch, case: str, kernel) -> None:
+    smiles, words = TOO_LARGE[case]
+    seen = []
+    read = Chem.MolFromSmiles
+    monkeypatch.setattr(
+        Chem, "MolFromSmiles", lambda text, **options: seen.append(len(text)) or read(text, **options)
+    )
+    assert kernel.valid(["CCO", smiles]).tolist() == [True, False]
+    with pytest.raises(InputError, match=f"item 1, .*(?:{words})"):
+        vm.score(["CCO", smiles], kernel)
+    with pytest.raises(InputError, match=words):
+        vm.metrics.molecules(["CCO", smiles])
+    assert molecule_utils.get_mol(smiles) is None
+    assert max(seen) == 3
+
+
+def test_molecules_of_the_largest_size_are_read() -> None:
+    for smiles in ("C" * 1000, ring(1000), "NC(C)C(=O)" * 200, "[C@@H](Cl)" * 499 + "C", "c1ccccc1" * 160):
+        assert Morgan().valid([smiles]).all()
+    large = Chem.MolFromSmiles("C" * 3000)  # who has made it may use it
+    assert vm.score([large, "CCO"], Morgan()) > 1
+    with pytest.raises(InputError, match="item 0 has 3,000 atoms"):
+        vm.metrics.molecules([large, "CCO"])
+
+
+def test_a_few_atoms_with_millions_of_paths_are_refused_by_the_kernel_that_takes_them_all() -> None:
+    cage, star = bound_to_each_other(10), "[U]" + "(C)" * 60
+    for smiles in (cage, star):
+        with pytest.raises(InputError, match=r"item 1 has about .* paths and trees of up to 7 bonds"):
+            vm.score(["CCO", smiles], RDKitFingerprint())
+        assert vm.score(["CCO", smiles], RDKitFingerprint(max_path=2)) > 1
+        assert vm.score(["CCO", smiles], Morgan()) > 1
+
+
+def test_trees_of_bonds_are_counted_and_those_of_rings_not_too_few() -> None:
+    for smiles in ("C", "CC", "CCCC", "CC(C)(C)C", "CC(C)(C)CC(Cl)(Br)CCO", "NC(C)C(=O)NC(C)C(=O)O"):
+        molecule = Chem.MolFromSmiles(smiles)
+        for most in (1, 3, 7):
+            found = sum(map(len, Chem.FindAllSubgraphsOfLengthMToN(molecule, 1, most)))
+            assert _trees(molecule, most) == pytest.approx(found)
+    for smiles in ("C1CC1", "c1ccccc1", "C1CC2CCC1C2", "C12C3C4C1C5C2C3C45", bound_to_each_other(5)):
+        molecule = Chem.MolFromSmiles(smiles)
+        assert _trees(molecule, 7) >= sum(map(len, Chem.FindAllSubgraphsOfLengthMToN(molecule, 1, 7)))
+
+
+def test_few_large_molecules_are_held_at_a_time() -> None:
+    texts = ["C" * 40] * 5000 + ["C" * 1000] * 40
+    sizes = [part.stop - part.start for part in parts(texts)]
+    assert sum(sizes) == len(texts)
+    assert sizes[0] == 4096
+    assert max(sizes[2:]) == 8
+    assert list(parts([])) == []

@@ -182,3 +182,13 @@ def test_one_item_of_any_collection():
     assert item_at([{"a": 1}, {"a": 2}], 1) == {"a": 2}
     assert item_at(sparse.csr_array([[0, 1], [2, 0]]), 1).tolist() == [2, 0]
     assert item_at(["x", "y"], 1) == "y"
+
+
+def test_a_molecule_too_large_to_make_out_is_written(ax):
+    pytest.importorskip("rdkit")
+    from vendimeter._report.items import _formula
+    from vendimeter.plots._items import _molecule
+
+    assert _molecule("C" * 250) is not None
+    assert _molecule("C" * 251) is None
+    assert _formula("C" * 251) is None

@@ -15,7 +15,7 @@ from vendimeter._arrays import length
 from vendimeter._devices import is_foreign, local, to_host
 from vendimeter._frames import known
 from vendimeter._messages import printable
-from vendimeter._molecules import parse
+from vendimeter._molecules import MOST_DRAWN, parse
 from vendimeter._optional import require
 from vendimeter._picture_files import pillow
 from vendimeter._pictures import bands
@@ -260,9 +260,9 @@ def _thumbnail(item: Any) -> tuple[bytes, str]:
 
 
 def _formula(item: Any) -> bytes | None:
-    """The formula of a molecule, or None for what RDKit cannot read."""
+    """The formula of a molecule, or None for what RDKit cannot read, or what is too large."""
     molecule, _ = parse(item)
-    if molecule is None:
+    if molecule is None or molecule.GetNumAtoms() > MOST_DRAWN:
         return None
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
     canvas = drawing.MolDraw2DCairo(*MOLECULE)

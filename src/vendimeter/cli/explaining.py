@@ -194,7 +194,7 @@ def _write(
         with work.explained(given):
             how = {
                 "samples": reading.column, "label": reading.label, "weight": reading.weight, "format": reading.ending,
-                "limit": reading.limit, "skip_broken": reading.skip_broken, "kind": given.first.kind,
+                "limit": reading.limit, "skip_broken": reading.skip_broken, "kind": given.first.kind, **reading.budget,
             }  # fmt: skip
             result = vm.write_contributions(
                 list(files), write, given.kernel, q=q, overwrite=output.force, rng=running.seed,

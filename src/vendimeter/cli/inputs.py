@@ -87,6 +87,7 @@ def opened(
         kind = None  # a record a sample, of the columns that the kernel names
     options: dict[str, Any] = {"samples": reading.column, "label": reading.label, "weight": reading.weight}
     options |= {"format": reading.ending, "limit": reading.limit, "skip_broken": reading.skip_broken}
+    options |= reading.budget
     wanted = list(dict.fromkeys([*table, *columns])) or None
     inside = lists and kind == "guess"  # lists of short texts are no tags where each is said to be a group
     found = read_batches(list(files), kind="texts" if inside else kind, columns=wanted, **options)

@@ -61,6 +61,16 @@ class Reading:
     ending: str | None = None
     limit: int | None = None
     skip_broken: bool = False
+    max_record: str | None = None
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The most that a record may have, as a keyword, where it was given."""
+        if self.max_record is None:
+            return {}
+        from vendimeter._options import byte_count
+
+        return {"max_record": byte_count(self.max_record, "--max-record")}
 
     @property
     def label(self) -> str | list[str] | None:
@@ -220,6 +230,8 @@ reading = _group(Reading, "reading", [
     option(_DATA, "--limit", type=click.IntRange(1), metavar="N", help="Take the first N samples."),
     option(_DATA, "--skip-broken", is_flag=True,
             help="Leave out records that cannot be read, and say how many."),
+    option(_DATA, "--max-record", metavar="SIZE",
+            help="The most that one record may have, such as 1GiB; 64MiB if not given."),
 ])  # fmt: skip
 
 

@@ -227,7 +227,7 @@ def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
 
     if any(file.is_pipe for file in files_of(list(files), reading.ending)):
         return None  # it can be read only once
-    names = _readers(list(files), reading.ending, Broken())[0].names()
+    names = _readers(list(files), reading.ending, Broken(), **reading.budget)[0].names()
     taken = {reading.column, *reading.by}
     return next((name for name in UNITS if name in names and name not in taken), None)
 

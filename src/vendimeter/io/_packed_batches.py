@@ -16,7 +16,7 @@ import numpy as np
 
 from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError
-from vendimeter.io.sources import FREE_BYTES, LARGEST_RATIO, File
+from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 
 __all__ = ["Blocks", "Limit", "Mapped", "Messages"]
 
@@ -107,8 +107,8 @@ def _body_length(head: Any) -> int:
     return length
 
 
-def _buffers(head: Any) -> np.ndarray | None:
-    """The places in the body of the packed buffers of a message; None where they are not packed."""
+def _batch(head: Any) -> _Table | None:
+    """The record batch that a message is, or that holds the entries of its dictionary; None where it is neither."""
     message = _Table.root(head)
     kind, batch = message.number(1, "<B"), message.table(2)
     if batch is not None and kind == DICTIONARY:
@@ -117,9 +117,21 @@ def _buffers(head: Any) -> np.ndarray | None:
         return None
     if batch is None:
         raise _Damaged("a message has no head")
-    if batch.table(3) is None and OLD_MARK not in bytes(head):
+    return batch
+
+
+def _buffers(head: Any) -> np.ndarray | None:
+    """The places in the body of the packed buffers of a message; None where they are not packed."""
+    batch = _batch(head)
+    if batch is None or (batch.table(3) is None and OLD_MARK not in bytes(head)):
         return None
     return batch.records(2, BUFFER)
+
+
+def _length(head: Any) -> int:
+    """The rows of a message, which take no byte of it where they are all the same."""
+    batch = _batch(head)
+    return 0 if batch is None else batch.number(0, "<q")
 
 
 def _claimed(head: Any, body: Any) -> int:
@@ -146,27 +158,41 @@ class Limit:
     file : File
         For messages.
     size : int, optional
-        The bytes of the file; without it, the bytes of the messages so far.
+        The bytes of the file; without it, those that were read so far.
+    stream : Any, optional
+        A gzipped stream that the messages come from.
     """
 
-    def __init__(self, file: File, size: int | None = None):
-        self.file, self._size = file, size
-        self._packed = self._claimed = 0
+    def __init__(self, file: File, size: int | None = None, stream: Any = None):
+        self.file, self._size, self._stream = file, size, stream
+        self._packed = self._claimed = self._rows = 0
 
     def take(self, head: Any, body: Any) -> None:
         """Raise where a message is damaged, or stands for far too much."""
         with _refusing(self.file):
-            claimed = _claimed(head, body)
+            claimed, rows = _claimed(head, body), _length(head)
         self._check(f"{self.file} has a record batch of", claimed, len(body))
         self._claimed, self._packed = self._claimed + claimed, self._packed + len(body)
-        self._check(f"{self.file} has", self._claimed, self._packed if self._size is None else self._size)
+        self._rows += rows
+        packed = self.packed
+        self._check(f"{self.file} has", self._claimed, packed)
+        if rows < 0 or VALUE_BYTES * self._rows > self.file.max_record + LARGEST_RATIO * packed:
+            raise InputError(
+                f"{self.file} has {bytes_shown(packed)} and says that it holds {self._rows:,} rows, more than that can "
+                f"stand for: it may be made to fill the memory. If you trust it, see that {RAISED}."
+            )
+
+    @property
+    def packed(self) -> int:
+        """What the messages have: of a packed stream in a packed stream, what there really is."""
+        return getattr(self._stream, "packed_bytes", self._packed if self._size is None else self._size)
 
     def _check(self, seen: str, claimed: int, packed: int) -> None:
-        if claimed > FREE_BYTES and claimed > LARGEST_RATIO * packed:
+        if claimed > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
                 f"{seen} {bytes_shown(packed)} and says that it unpacks to {bytes_shown(claimed)}, more than "
-                f"{LARGEST_RATIO} times as much: it may be made to fill the memory. Write it again without compression "
-                "if you trust it."
+                f"{LARGEST_RATIO} times as much: it may be made to fill the memory. If you trust it, write it again "
+                f"without compression, or see that {RAISED}."
             )
 
 

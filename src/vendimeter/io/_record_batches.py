@@ -18,11 +18,16 @@ from vendimeter._messages import brief, printable
 from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Reader
-from vendimeter.io.sources import File
+from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 
 __all__ = ["RecordBatches", "first_line", "read_json", "reading", "strings", "type_of", "within"]
 
-LARGEST_JSON = 64 << 20  # bytes of a description: a larger one is none
+LARGEST_JSON = 16 << 20  # bytes of a description: a larger one is none
+# What rows share is copied for each of them, but for texts of dictionaries: so many times the bytes of a record, and of
+# the file.
+COPIED, COPIED_RATIO = 8, 16
+SHORT = 4096  # bytes of a row whose values, where they are shared, are not counted again and again
+PORTION_BYTES = 64 << 20  # that the rows of a part may stand for, unless a single one stands for more
 
 
 class RecordBatches(Reader):
@@ -37,6 +42,9 @@ class RecordBatches(Reader):
         self._known: Any = None  # the schema
         self._description: dict[str, Any] | None = None
         self._shapes: dict[str, tuple[int, ...]] = {}  # of the first vector of each column
+        self._made = self._copied = (
+            0  # bytes that all rows so far stand for; and those that share what they have
+        )
 
     @abstractmethod
     def _schema(self) -> Any:
@@ -92,19 +100,81 @@ class RecordBatches(Reader):
             if batch is None:
                 return
             for at in range(0, batch.num_rows, size):
-                part = self._part(batch.slice(at, size), wanted, start + at)
-                if part is not None:
-                    yield part
+                rows = batch.slice(at, size)
+                held = {name: self._sound(rows.column(name), name) for name in wanted}
+                for portion in self._portions(held, rows.num_rows, start + at):
+                    own = {name: column[portion] for name, column in held.items()}
+                    part = self._part(own, portion.stop - portion.start, start + at + portion.start)
+                    if part is not None:
+                        yield part
             start += batch.num_rows
 
-    def _part(self, batch: Any, wanted: Sequence[str], start: int) -> Part | None:
-        columns = {name: self._sound(batch.column(name), name) for name in wanted}
+    def _portions(self, columns: dict[str, Any], count: int, start: int) -> Iterator[slice]:
+        """Rows that may be made at once: not those which are too large for a record.
+
+        What is shared, as the entries of a dictionary are, may stand for far more than the file has.
+        """
+        shared = {name: column for name, column in columns.items() if _arrow.may_share(column.type)}
+        held = sum(column.nbytes for name, column in columns.items() if name not in shared)
+        size = self._size()
+        most = self.file.max_record if size is None else self.file.most_of(size)
+        longest = [
+            _arrow.longest_entry(column) if _arrow.is_texts_once(column.type) else PORTION_BYTES + 1
+            for column in shared.values()
+        ]
+        if held + count * sum(longest) <= min(PORTION_BYTES, most) and max(longest, default=0) <= SHORT:
+            self._take(held, count)
+            yield slice(0, count)
+            return
+        sizes = np.zeros(count, dtype=np.int64)
+        for name, column in columns.items():
+            own = _arrow.row_bytes(column)
+            sizes += own
+            if name in shared and _arrow.is_texts_once(column.type):  # of a dictionary each text is made once
+                held += int(own[own > SHORT].sum())
+            elif name in shared:
+                self._copied += int(own.sum())
+                held += int(own.sum())
+        self._take(held, count)
+        over = [*np.flatnonzero(sizes > most).tolist(), count]
+        ends, at = np.cumsum(sizes), 0
+        while at < count:
+            if at == over[0]:
+                self.broken.add(self._place(start + at), self.file.too_large(int(sizes[at]), most))
+                over.pop(0)
+                at += 1
+                continue
+            end = PORTION_BYTES + (int(ends[at - 1]) if at else 0)
+            stop = min(over[0], max(at + 1, int(np.searchsorted(ends, end, "right"))))
+            yield slice(at, stop)
+            at = stop
+
+    def _take(self, size: int, rows: int) -> None:
+        """Refuse a file whose rows stand for far more than it has."""
+        held = self._size()
+        self._made += size + VALUE_BYTES * rows
+        if held is None:
+            return
+        over = self._made > self.file.max_record + LARGEST_RATIO * held
+        if over or self._copied > COPIED * self.file.max_record + COPIED_RATIO * held:
+            seen, ratio = (self._made, LARGEST_RATIO) if over else (self._copied, COPIED_RATIO)
+            raise InputError(
+                f"{self.file} has {bytes_shown(held)} and its rows stand for {bytes_shown(seen)} so far, more than "
+                f"{ratio} times as much: it may be made to fill the memory. If you trust it, see that {RAISED}."
+            )
+
+    def _size(self) -> int | None:
+        """The bytes of the file; None where nobody knows."""
+        path = self.file.path
+        return path.stat().st_size if path is not None and path.is_file() else None
+
+    def _part(self, columns: dict[str, Any], count: int, start: int) -> Part | None:
         for name, column in columns.items():
             if self._goes_along(name):
                 continue
             if name not in self._shapes and (found := _arrow.shape(column)) is not None:
                 self._shapes[name] = found
-        keep = np.ones(batch.num_rows, dtype=bool)
+        keep = np.ones(count, dtype=bool)
         for name, column in columns.items():
             for row, reason in self._flaws(column, name, start):
                 if keep[row]:  # a record is broken once, however many of its values are

@@ -25,7 +25,7 @@ import numpy as np
 from vendimeter._messages import brief, shape_of
 from vendimeter.errors import InputError, VendimeterError
 from vendimeter.io.base import Broken, Part, Reader
-from vendimeter.io.sources import CHUNK, File, guarded
+from vendimeter.io.sources import CHUNK, RAISED, File, guarded
 
 __all__ = ["Arrays", "Mapped", "Stored", "Streamed", "Unreadable", "filled"]
 
@@ -33,7 +33,8 @@ _LAST_LETTER, _HALVES = (
     0x10FFFF,
     0xD800,
 )  # of Unicode, and where the halves of pairs begin that are no letters
-PART_BYTES = 128 << 20  # of all columns of a part, unless a single row is larger
+PART_BYTES = 128 << 20  # of all columns of a part, unless a single row is larger …
+TEXT_COST = 32  # … in which texts count so many times: they are decoded one by one
 READ_BYTES = 1 << 20  # smaller pieces are read: nothing is gained by a map
 MOST_MAPS = 64  # that are held at once: each keeps a file open, and of those a process may have 256 or 1,024
 _maps: weakref.WeakSet[Any] = weakref.WeakSet()  # that somebody holds
@@ -60,6 +61,11 @@ class Stored:
     def size(self) -> int:
         """Bytes of all rows."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def values(self) -> int:
+        """How many texts it holds: each becomes a value of Python."""
+        return math.prod(self.shape) if self.dtype.kind in "SU" else 0
 
     @property
     def claim(self) -> str:
@@ -173,6 +179,7 @@ class Arrays(Reader):
         )
         self._left_out: dict[str, str] = {}  # arrays that are no columns, and why
         self._held: bytes | None = None  # an archive that came through a pipe
+        self._packed = 0  # bytes of such an archive as it came, where it is gzipped
 
     def names(self) -> list[str]:
         """The arrays whose rows may be samples, in the order of the file; their lengths may differ."""
@@ -228,7 +235,7 @@ class Arrays(Reader):
         names = self.names()
         known, length = self._known(names if columns is None else columns)
         arrays = {stored.name: stored for stored, _ in known.values()}
-        row = sum(stored.row for stored in arrays.values())
+        row = sum(TEXT_COST * stored.row if stored.values else stored.row for stored in arrays.values())
         step = max(1, min(size, PART_BYTES // max(1, row)))
         with ExitStack() as stack:
             stack.callback(self._drop)
@@ -289,7 +296,17 @@ class Arrays(Reader):
                     f"{brief(first)} in {self.file} has {length:,} rows and {brief(name)} {rows:,}; expected columns "
                     "of one length, a row a sample. Name those that belong together."
                 )
-        return {name: self._columns[name] for name in wanted}, length or 0
+        known, count = {name: self._columns[name] for name in wanted}, length or 0
+        arrays = {stored.name: stored for stored, _ in known.values()}.values()
+        row, texts = sum(stored.row for stored in arrays), sum(stored.values for stored in arrays)
+        fault = self.file.too_large(row) if row > self.file.max_record else ""
+        if texts > count * self.file.most_values:
+            fault = (
+                f"holds {texts // count:,} texts; expected at most {self.file.most_values:,}, unless {RAISED}"
+            )
+        if fault and count:
+            raise InputError(f"{self.file.row(0)} {fault}.")
+        return known, count
 
     def _decoded(self, rows: np.ndarray, stored: Stored, field: str | None, start: int) -> np.ndarray:
         """Rows as kernels take them: in the machine's order of bytes, bfloat16 as float32, bytes as texts."""
@@ -339,6 +356,7 @@ class Arrays(Reader):
         if held is None:
             with self.file.open() as source, guarded(self.file):
                 held = self._held = source.read()
+                self._packed = getattr(source, "packed_bytes", 0)
         return io.BytesIO(held), len(held)
 
     def _drop(self) -> None:

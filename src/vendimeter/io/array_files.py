@@ -21,7 +21,7 @@ from vendimeter._messages import brief, shape_of
 from vendimeter.errors import InputError
 from vendimeter.io._stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, filled
 from vendimeter.io.base import Broken
-from vendimeter.io.sources import FREE_BYTES, LARGEST_RATIO, File
+from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 
 __all__ = ["Npy", "Npz", "Safetensors"]
 
@@ -79,7 +79,7 @@ class Npy(Arrays):
         return [stored]
 
     def _scan_archive(self) -> list[Stored]:
-        found = []
+        found: list[Stored] = []
         with ExitStack() as stack:
             source, size = self._seekable(stack)
             archive = stack.enter_context(zipfile.ZipFile(source))
@@ -98,16 +98,21 @@ class Npy(Arrays):
                 )
             if sum(info.compress_size for info in infos) > size:
                 raise Unreadable("its arrays claim more bytes than it has")
+            unpacked = packed = 0
             for name, info in self._members.items():
-                if info.file_size > max(FREE_BYTES, LARGEST_RATIO * info.compress_size):
-                    raise InputError(
-                        f"{brief(name)} in {self.file} unpacks to more than {LARGEST_RATIO} times its size: it may be "
-                        "made to fill the memory. If you trust it, load it yourself and save it with np.savez."
-                    )
                 with archive.open(info) as member:
                     stored = _header(member.read, name)
                 if not stored.dtype.hasobject:
                     _check_size(stored, info.file_size)
+                # Texts and labels become values of Python.
+                unpacked += info.file_size + VALUE_BYTES * max(stored.values, *stored.shape[:1], 0)
+                packed = self._packed or packed + info.compress_size
+                if unpacked > self.file.max_record + LARGEST_RATIO * packed:
+                    raise InputError(
+                        f"{brief(name)} in {self.file} unpacks to more than {LARGEST_RATIO} times its size: it may be "
+                        "made to fill the memory. If you trust it, load it yourself and save it with np.savez, or see "
+                        f"that {RAISED}."
+                    )
                 found.append(stored)
         return found
 
@@ -250,7 +255,11 @@ class Safetensors(Arrays):
                 raise Unreadable(f"it has {size:,} bytes and claims a header of {length:,}")
             text = source.read(length)
         try:
-            header = json.loads(text.decode("utf-8"), object_pairs_hook=_each_once)
+            described = text.decode("utf-8")
+            fault = self.file.crowded(described)
+            if fault:
+                raise Unreadable(f"its header {fault}")
+            header = json.loads(described, object_pairs_hook=_each_once)
         except (ValueError, RecursionError):
             raise Unreadable("its header is not valid JSON") from None
         if not isinstance(header, dict):

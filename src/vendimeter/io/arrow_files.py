@@ -10,19 +10,15 @@ from typing import Any
 from vendimeter import _arrow
 from vendimeter._messages import brief, printable
 from vendimeter._optional import require
-from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError
 from vendimeter.io._packed_batches import Blocks, Limit, Mapped, Messages
+from vendimeter.io._parquet_pages import plan_of
 from vendimeter.io._record_batches import RecordBatches, read_json, strings, within
 from vendimeter.io.base import Broken
-from vendimeter.io.sources import FREE_BYTES, GZIP, LARGEST_RATIO, File, guarded
+from vendimeter.io.sources import GZIP, File, guarded
 
 __all__ = ["Arrow", "HuggingFace", "Parquet"]
 
-PART_BYTES = (
-    64 << 20
-)  # of a part of a Parquet file: fewer records than asked for where they are larger than that
-REPEATED_BYTES = 6  # of a row: a text that does not repeat takes more, four of them for its length
 LARGEST_HEAD = 64 << 20  # bytes of the schema of an Arrow stream
 READ_AHEAD = 1 << 20  # bytes of a column of a Parquet file that are read at a time
 
@@ -110,46 +106,33 @@ class Parquet(RecordBatches):
         opened = self._open()
         if opened is None:
             return
-        rows, bytes_each = self._checked(opened, columns, size)
+        self._check(opened)
+        path, schema = _path_of(self.file), self._head()
+        texts = [name for name in columns if _is_text(schema.field(name).type)]
+        with path.open("rb") as source:
+            plan = plan_of(source, path.stat().st_size, columns, texts, size, self.file)
         # A text that stands for a million rows takes the memory of one in a dictionary. To build one for texts that do
         # not repeat would take several times as long as to read them.
-        schema = self._head()
-        texts = [
-            name for name in columns if bytes_each < REPEATED_BYTES and _is_text(schema.field(name).type)
-        ]
-        if texts:
+        if plan.texts:
             opened.close()
-            opened = self._open(texts)
+            opened = self._open(plan.texts)
         try:
-            yield from opened.iter_batches(batch_size=rows, columns=list(columns))
+            for group, rows in enumerate(plan.rows[: opened.num_row_groups]):
+                yield from opened.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns))
         finally:
             opened.close()
 
-    def _checked(self, opened: Any, columns: Sequence[str], size: int) -> tuple[int, float]:
-        """How many rows to read at a time and the bytes a row, after a look at what the file says of its row groups.
+    def _check(self, opened: Any) -> None:
+        """Refuse a file whose row groups have impossible sizes.
 
-        The sizes of single columns are left alone: to ask a damaged file for them ends the process (pyarrow 26).
+        Those of single columns are left alone: to ask a damaged file for them ends the process (pyarrow 26).
         """
-        metadata, held = opened.metadata, _path_of(self.file).stat().st_size
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        each = 0.0
-        for number, group in enumerate(groups):
-            unpacked = group.total_byte_size
-            if unpacked < 0 or group.num_rows < 0:
+        for number in range(opened.num_row_groups):
+            group = opened.metadata.row_group(number)
+            if group.total_byte_size < 0 or group.num_rows < 0:
                 raise InputError(
                     f"{self.file} is damaged: row group {number} has a negative size. Get it again."
                 )
-            if unpacked > FREE_BYTES and unpacked > LARGEST_RATIO * held:
-                raise InputError(
-                    f"{self.file} has {bytes_shown(held)} and says that row group {number} unpacks to "
-                    f"{bytes_shown(unpacked)}, more than {LARGEST_RATIO} times as much: it may be made to fill the "
-                    "memory. Write it again with another compression if you trust it."
-                )
-            each = max(each, unpacked / max(1, group.num_rows))
-        schema = self._head()  # `opened.schema_arrow` is made anew whenever it is asked for
-        kinds = [schema.field(name).type for name in columns]
-        wide = sum(8 * kind.list_size for kind in kinds if hasattr(kind, "list_size"))
-        return max(1, min(size, int(PART_BYTES / max(each, wide, 1)))), each
 
 
 def _is_text(kind: Any) -> bool:
@@ -174,6 +157,7 @@ class Arrow(RecordBatches):
     _unpacked: Any = None  # a gzipped file or a pipe
     _stream: Any = None  # of standard input, which is opened once
     _blocks: Blocks | None = None  # of a file, which has a table of contents
+    _limit: Limit | None = None
 
     def _schema(self) -> Any:
         opened = self._open(None)
@@ -201,7 +185,8 @@ class Arrow(RecordBatches):
                     f"{self.file} is an Arrow file, whose table of contents is at its end; expected an Arrow stream "
                     "where it is gzipped or piped. Pass the path of the plain file."
                 )
-            stream = ipc.open_stream(pa.PythonFile(Messages(opened, Limit(self.file)), mode="r"))
+            limit = self._limit = Limit(self.file, stream=opened)
+            stream = ipc.open_stream(pa.PythonFile(Messages(opened, limit), mode="r"))
             self._stream = stream if self.file.stream is not None else None
             return stream
         opened.close()
@@ -218,6 +203,9 @@ class Arrow(RecordBatches):
         # To pick columns, the reader of files copies what is mapped; that pays only where they are packed.
         packed = columns is not None and self._blocks.is_packed()
         return ipc.open_file(pa.BufferReader(mapped), options=options if packed else None)
+
+    def _size(self) -> int | None:
+        return super()._size() if self._limit is None else self._limit.packed
 
     def _close(self) -> None:
         """Close a gzipped file; what comes from a pipe stays open until its end."""
@@ -335,7 +323,7 @@ class HuggingFace(RecordBatches):
         return schema.append(pa.field("split", pa.string()))
 
     def _shard(self, path: Path) -> Arrow:
-        return Arrow(File(path, ".arrow"), self.broken)
+        return Arrow(File(path, ".arrow", max_record=self.file.max_record), self.broken)
 
     def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         pa = _arrow.library()
@@ -370,6 +358,9 @@ class HuggingFace(RecordBatches):
     def _beside(self, row: int) -> Path | None:
         path = self._start(row)[2].path
         return None if path is None else path.parent
+
+    def _size(self) -> int:
+        return sum(file.path.stat().st_size for _, _, file in self._starts if file.path is not None)
 
     def _start(self, row: int) -> tuple[int, str, File]:
         return next(one for one in reversed(self._starts) if one[0] <= row)

@@ -17,12 +17,14 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Sequential, places
-from vendimeter.io.sources import BOM, CHUNK, LONGEST_LINE, File, guarded
+from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, guarded, note
 
 __all__ = ["Json", "is_vector"]
 
 _WHITE = re.compile(r"[ \t\n\r]*")
 _ENDS = frozenset(",] \t\n\r")  # what may follow an element of an array
+# What matters of an element that is passed over: in a text, in lists and objects, and outside of all.
+_IN_TEXT, _NESTED, _ENDING = re.compile(r'["\\]'), re.compile(r'["\[\]{}]'), re.compile(r'["\[\]{},]')
 LOOKED_AT = 100  # sound records that tell the fields and their types
 _LONGEST_TOKEN = 16  # characters: an error this near the end of a piece may come from a token cut in two
 _TOO_DEEP = "is nested too deeply to be a sample; expected values, lists and objects a few levels deep"
@@ -182,10 +184,13 @@ class Json(Sequential):
         return ""
 
     def _lines(self) -> Iterator[tuple[tuple[int, int], Any, str]]:
-        for number, line, fault in self.file.lines():
-            if not line or line.isspace():
+        plenty = self.file.max_record // RECORD_PART
+        for number, line, fault in self.file.lines(b","):
+            if not fault and (not line or line.isspace()):
                 continue
             value, self._fault = None, ""
+            if len(line) > plenty:
+                fault = fault or self.file.crowded(line)
             if not fault:
                 try:
                     value = self._decoder.decode(line)
@@ -212,6 +217,12 @@ class Json(Sequential):
             where, self._fault = (record, text.line()), ""
             try:
                 value, end = self._element(text)
+            except _TooLarge as error:
+                yield where, None, str(error)
+                text.skip()
+                value, end = None, text.at
+            except InputError:  # which is a ValueError
+                raise
             except RecursionError:
                 raise InputError(f"{self.place(where)} {_TOO_DEEP}.") from None
             except ValueError as error:
@@ -219,9 +230,11 @@ class Json(Sequential):
                 raise InputError(
                     f"{self.place(where)} is not valid JSON: {why}; expected one array of records, [{{…}}, {{…}}]."
                 ) from None
-            fault = self._fault or self._halves(text.buffer[text.at : end], value)
-            text.at = end
-            yield where, value, fault
+            if end > text.at:
+                size, most = end - text.at, self.file.max_record
+                fault = self._fault or self._halves(text.buffer[text.at : end], value)
+                text.at = end
+                yield where, value, self.file.too_large(size) if size > most else fault
             after = text.next()
             if after == ",":
                 text.at += 1
@@ -255,6 +268,10 @@ class Json(Sequential):
             self._fault = ""
 
 
+class _TooLarge(Exception):
+    """What is wrong with an element that is too large for a record."""
+
+
 class _Text:
     """The text of a file from a place on that moves, with as much of what follows as was asked for."""
 
@@ -268,6 +285,8 @@ class _Text:
         try:
             with self._file.open() as source, guarded(self._file):
                 while chunk := source.read(CHUNK):
+                    note(source, chunk.count(b","))
+                    self._file.packed = getattr(source, "packed_bytes", None)
                     yield decoder.decode(chunk)
                 yield decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -277,17 +296,44 @@ class _Text:
         """Read on, as much again as is held; whether there was something."""
         self.line()
         held = [self.buffer[self.at :]]
-        if len(held[0]) > LONGEST_LINE:
-            raise InputError(
-                f"{self._file} has a record of more than {LONGEST_LINE >> 20} MiB; expected an array of many records."
-            )
-        wanted = max(1, len(held[0]))
+        fault = self._file.too_large() if len(held[0]) > self._file.most else self._file.crowded(held[0])
+        if fault:
+            raise _TooLarge(fault)
+        wanted = max(1, min(len(held[0]), self._file.max_record + CHUNK - len(held[0])))
         while wanted > 0 and (piece := next(self._pieces, None)) is not None:
             held.append(piece)
             wanted -= len(piece)
         grown = any(held[1:])
         self.buffer, self.at, self._counted = "".join(held), 0, 0
         return grown
+
+    def skip(self) -> None:
+        """Go behind the value at this place, whatever its size, without holding it."""
+        depth, inside = 0, False
+        while True:
+            found = (_IN_TEXT if inside else _NESTED if depth else _ENDING).search(self.buffer, self.at)
+            if found is None:
+                self.line()
+                piece = next(self._pieces, None)
+                self.buffer, self.at, self._counted = piece or "", 0, 0
+                if piece is None:
+                    return
+                continue
+            mark, self.at = found[0], found.end()
+            if mark == "\\":  # the next character stands for itself
+                self.at += 1
+                if self.at > len(self.buffer):
+                    self.line()
+                    self.buffer, self.at, self._counted = next(self._pieces, ""), 1, 0
+            elif mark == '"':
+                inside = not inside
+            elif mark in "[{":
+                depth += 1
+            elif depth:
+                depth -= 1
+            else:  # what ends the value stays
+                self.at -= 1
+                return
 
     def line(self) -> int:
         """The number of the line at this place."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vendimeter._messages import brief
+from vendimeter._molecules import LONGEST
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.collection import Collection
 from vendimeter.io.text_forms import (
@@ -139,7 +140,7 @@ def _of_texts(texts: Sequence[str], forms: Sequence[str]) -> Guess:
     if form != "texts" and not (form == "numbers" and whole and 0 < len(different) <= CLASSES):
         return Guess(form, f"{form} written as texts", _misfit(form, lambda text: stands_for(form, text)))
     filled = [text.strip() for text in texts if text.strip()]
-    formed = sum(map(is_smiles, filled))
+    formed = sum(1 for text in filled if len(text) <= LONGEST and is_smiles(text))
     marked = sum(map(is_marked_smiles, filled))
     if formed > HALF * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
         enough = formed >= WELL_FORMED * len(filled)

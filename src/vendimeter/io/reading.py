@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vendimeter._messages import brief, unknown
-from vendimeter._options import whole_number
+from vendimeter._options import byte_count, whole_number
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
 from vendimeter.io.picture_files import ENDINGS
 from vendimeter.io.sound import sound
-from vendimeter.io.sources import File, files_of, sniff
+from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff
 from vendimeter.io.wanted import Wanted
 
 __all__ = ["read", "read_batches"]
@@ -50,6 +50,7 @@ def read(
     format: str | None = None,
     limit: int | None = None,
     skip_broken: bool = False,
+    max_record: int | str = MAX_RECORD,
 ) -> Collection:
     r"""Samples from a file, a folder, or several of them.
 
@@ -82,6 +83,10 @@ def read(
     skip_broken : bool
         Leave out records that cannot be read, and count them in ``collection.skipped``; without it the first is an
         error that names its line or file.
+    max_record : int or str
+        The most that one record may have, in bytes or as a text such as "1 GiB": a line, a row with its lists, a
+        sequence. A larger one is broken, and is not held. It is also what a packed file may stand for beyond 400 times
+        its size, which is an error in any case.
 
     Returns
     -------
@@ -100,7 +105,7 @@ def read(
     >>> folder.cleanup()
     """
     wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
-    readers = _readers(path, format, wanted.broken)
+    readers = _readers(path, format, wanted.broken, max_record)
     _refuse_columns(readers, wanted, format)
     whole = _whole(readers, wanted, limit)
     if whole is not None:
@@ -125,6 +130,7 @@ def read_batches(
     format: str | None = None,
     limit: int | None = None,
     skip_broken: bool = False,
+    max_record: int | str = MAX_RECORD,
 ) -> Iterator[Collection]:
     """The same as `read`, batch by batch, so that memory holds one batch; for accumulators and your own loops.
 
@@ -132,7 +138,7 @@ def read_batches(
     ----------
     size : int
         The most samples a batch.
-    path, samples, label, weight, id, columns, kind, format, limit, skip_broken
+    path, samples, label, weight, id, columns, kind, format, limit, skip_broken, max_record
         As for `read`. The batches share one count of broken records.
 
     Examples
@@ -152,7 +158,7 @@ def read_batches(
     """
     wanted = Wanted(samples, label, weight, id, columns, kind, skip_broken)
     size = whole_number(size, "size")
-    readers = _readers(path, format, wanted.broken)
+    readers = _readers(path, format, wanted.broken, max_record)
     _refuse_columns(readers, wanted, format)
     return _batches(readers, wanted, size, limit)
 
@@ -186,10 +192,12 @@ def _shown(readers: list[Reader]) -> str:
 # ------------------------------------------------------------------------------------------------- files → readers
 
 
-def _readers(path: Any, form: str | None, broken: Broken) -> list[Reader]:
+def _readers(path: Any, form: str | None, broken: Broken, max_record: int | str = MAX_RECORD) -> list[Reader]:
     if form is not None and not isinstance(form, str):
         raise InputError(f"format={brief(form)}; expected the ending to go by, such as 'jsonl'.")
-    files = files_of(path, form)
+    files, most = files_of(path, form), byte_count(max_record, "max_record")
+    for file in files:
+        file.max_record = most
     if sum(file.path is None for file in files) > 1:
         raise InputError("standard input is named more than once; it can be read only once. Name it once.")
     return [_reader(file, form, broken) for file in files]

@@ -19,13 +19,39 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter._messages import brief, printable
+from vendimeter._options import bytes_shown
 from vendimeter.errors import EmptyError, InputError
 
-__all__ = ["CHUNK", "File", "begins_object", "files_of", "guarded", "is_pipe", "sniff", "telling"]
+__all__ = [
+    "CHUNK",
+    "LARGEST_RATIO",
+    "MAX_RECORD",
+    "RAISED",
+    "RECORD_PART",
+    "VALUE_BYTES",
+    "VALUE_MEMORY",
+    "File",
+    "begins_object",
+    "files_of",
+    "guarded",
+    "is_pipe",
+    "note",
+    "sniff",
+    "telling",
+]
 
-LONGEST_LINE = 256 << 20  # bytes of one line: what is longer is no record
-FREE_BYTES = 256 << 20  # a packed file may stand for so many bytes in any case …
-LARGEST_RATIO = 400  # … and beyond for so many times its own: texts pack 3 to 50 times, a bomb 1,000
+MAX_RECORD = 64 << 20  # bytes of one record, unless the user says otherwise …
+# … and of what packed files stand for beyond this many times their own: texts pack 3 to 50 times, a bomb 1,000.
+LARGEST_RATIO = 400
+# A single record of a packed file may have so many times the bytes that were read of it, or this part of what it may
+# have elsewhere: kernels take 20 to 100 bytes for a letter.
+RECORD_RATIO, RECORD_PART = 50, 8
+# What a value counts for beside its own bytes: in memory it takes 16 to 100, and may be a single letter.
+VALUE_BYTES = 8
+# What a value takes at most, as a short text of Python (a list takes twice as much), and how many times the bytes of a
+# record those of one may take.
+VALUE_MEMORY, MOST_VALUES = 80, 4
+RAISED = "max_record (--max-record) is raised"
 CHUNK = 1 << 20
 PATIENCE = 2.0  # seconds after which it is told that nothing has come from a pipe yet
 HEAD = 4096  # bytes that are looked at to tell what a file is
@@ -95,6 +121,8 @@ class File:
     path: Path | None  # None for standard input
     ending: str  # in lower case, without .gz; "" for none
     stream: Any = None  # the bytes of standard input, or of a pipe; they can be read once
+    max_record: int = MAX_RECORD
+    packed: int | None = None  # bytes that were read so far of one that is gzipped
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], form: str | None = None) -> File:
@@ -171,14 +199,19 @@ class File:
         except zlib.error as error:
             raise InputError(f"{self} is damaged: {error}. Get it again.") from None
 
-    def lines(self) -> Iterator[tuple[int, str, str]]:
+    def lines(self, separator: bytes = b"") -> Iterator[tuple[int, str, str]]:
         r"""Lines without their ends, each with its number from 1 and what is wrong with it: "" as a rule.
 
         "\n", "\r\n" and "\r" end a line and nothing else. A line with bytes that are no UTF-8, or with a NUL, has a
-        fault that follows its place in a message; what is no text at all is an error.
+        fault that follows its place in a message; what is no text at all is an error. Of a line that is too large for a
+        record there is the fault alone. `separator` is what stands between the values of a line.
         """
         number = 0
-        for block in self._blocks():
+        for block in self._blocks(separator):
+            if isinstance(block, int):
+                number += 1
+                yield number, "", self.too_large(most=block)
+                continue
             if number == 0:
                 self._check_text(block)
                 block = block.removeprefix(BOM)
@@ -186,9 +219,51 @@ class File:
                 clean, texts = b"\0" not in block, block.decode("utf-8").split("\n")
             except UnicodeDecodeError:
                 clean, texts = False, block.decode("utf-8", "surrogateescape").split("\n")
+            most = self.most
+            small = len(block) <= most
+            if clean and small:  # most by far
+                for text in texts:
+                    number += 1
+                    yield number, text, ""
+                continue
             for text in texts:
                 number += 1
-                yield number, text, "" if clean else _fault(text)
+                if not small and len(text.encode("utf-8", "surrogateescape")) > most:
+                    yield number, "", self.too_large()
+                else:
+                    yield number, text, "" if clean else _fault(text)
+
+    @property
+    def most(self) -> int:
+        """The most that the record at hand may have."""
+        return self.max_record if self.packed is None else self.most_of(self.packed)
+
+    def too_large(self, seen: float | None = None, most: int | None = None) -> str:
+        """What is wrong with a record of so many bytes, or of more than may be, after its place in a message."""
+        allowed = bytes_shown(self.most if most is None else most)
+        size = f"more than {allowed}" if seen is None else bytes_shown(seen)
+        return f"has {size}; expected a record of at most {allowed}, unless {RAISED}"
+
+    def most_of(self, packed: int) -> int:
+        """The most that a record may have which comes from so many packed bytes."""
+        return min(self.max_record, max(self.max_record // RECORD_PART, RECORD_RATIO * packed))
+
+    def crowded(self, text: str, mark: str = ",") -> str:
+        """What is wrong with a record whose values would take far more memory than its text; "" as a rule.
+
+        `mark` is what stands between values.
+        """
+        if len(text) <= self.max_record // RECORD_PART:
+            return ""
+        values, most = text.count(mark) + 1, self.most_values
+        if values <= most:
+            return ""
+        return f"holds {values:,} values; expected a record of at most {most:,} of them, unless {RAISED}"
+
+    @property
+    def most_values(self) -> int:
+        """The most values that one record may hold."""
+        return MOST_VALUES * self.max_record // VALUE_MEMORY
 
     def _check_text(self, start: bytes) -> None:
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -200,31 +275,48 @@ class File:
                 "its ending."
             )
 
-    def _blocks(self) -> Iterator[bytes]:
-        """The bytes cut at ends of lines, all of which are line feeds now; the end at a cut is left out."""
+    def _blocks(self, separator: bytes) -> Iterator[bytes | int]:
+        """The bytes cut at ends of lines, all of which are line feeds now; the end at a cut is left out.
+
+        A line that is too large for a record is passed over without being held; in its place is what it might have had.
+        """
         pieces: list[bytes] = []
-        held, returned = 0, False
+        held, returned, begun, over = 0, False, False, False
         with self.open() as file:
             while chunk := _some(file, self):
+                if isinstance(file, _Unpacked):  # of other files nothing is counted
+                    self.packed = file.packed_bytes
+                    file.note(chunk.count(b"\n") + (chunk.count(separator) if separator else 0))
                 if returned:  # a line's end that fell between two chunks
                     chunk = chunk.removeprefix(b"\n")
                 returned = chunk.endswith(b"\r")
                 if b"\r" in chunk:
                     chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                if over:
+                    end = chunk.find(b"\n")
+                    if end < 0:
+                        continue
+                    over, chunk = False, chunk[end + 1 :]
                 cut = chunk.rfind(b"\n")
                 if cut >= 0:
                     pieces.append(chunk[:cut])
                     yield b"".join(pieces)
-                    pieces, held, chunk = [], 0, chunk[cut + 1 :]
+                    pieces, begun, held, chunk = [], True, 0, chunk[cut + 1 :]
                 pieces.append(chunk)
                 held += len(chunk)
-                if held > LONGEST_LINE:
-                    raise InputError(
-                        f"{self} has a line of more than {LONGEST_LINE >> 20} MiB, which is no record; expected text "
-                        "with line ends."
-                    )
+                if held > self.most:
+                    if not begun:
+                        self._check_text(pieces[0])
+                    pieces, held, begun, over = [], 0, True, True
+                    yield self.most
         if held:
             yield b"".join(pieces)
+
+
+def note(opened: Any, values: int) -> None:
+    """Say of an opened file that so many values were made of what was just read, which matters if it is packed."""
+    if isinstance(opened, _Unpacked):
+        opened.note(values)
 
 
 def _some(file: Any, name: File) -> bytes:
@@ -318,7 +410,10 @@ class _Counted(io.RawIOBase):
 
 
 class _Unpacked:
-    """A gzipped file, unpacked as it is read; a small one that stands for far too much is an error."""
+    """A gzipped file, unpacked as it is read; a small one that stands for far too much is an error.
+
+    It may stand for 400 times as many bytes as were read of it, and for those of one record beyond.
+    """
 
     def __init__(self, packed: Any, file: File):
         self.packed, self._file = packed, file
@@ -334,13 +429,25 @@ class _Unpacked:
             data = self._gzip.read(size)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{self._file} is damaged or was cut short: {error}. Get it again.") from None
-        self._given += len(data)
-        if self._given > FREE_BYTES and self._given > LARGEST_RATIO * self._counted.count:
+        self._take(len(data))
+        return data
+
+    def note(self, values: int) -> None:
+        """Take into account that so many values were made of what was unpacked."""
+        self._take(VALUE_BYTES * values)
+
+    @property
+    def packed_bytes(self) -> int:
+        """The bytes that were read so far, packed."""
+        return self._counted.count
+
+    def _take(self, size: int) -> None:
+        self._given += size
+        if self._given > self._file.max_record + LARGEST_RATIO * self._counted.count:
             raise InputError(
                 f"{self._file} unpacks to more than {LARGEST_RATIO} times its size, as no text does: it may be made "
-                "to fill the memory. Unpack it yourself if you trust it."
+                f"to fill the memory. If you trust it, unpack it yourself, or see that {RAISED}."
             )
-        return data
 
     def close(self) -> None:
         """Close the file."""

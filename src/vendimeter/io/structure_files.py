@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vendimeter._messages import brief, printable
+from vendimeter._molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter._optional import require
 from vendimeter.errors import InputError
 from vendimeter.io.base import Broken, Part, Reader
-from vendimeter.io.sources import CHUNK, File, guarded
+from vendimeter.io.sources import CHUNK, File, guarded, note
 
 __all__ = ["Sdf"]
 
-LARGEST_ENTRY = 16 << 20  # bytes of one structure with its data: more is no structure
 END = b"$$$$"
 LONGEST_NAME = 4096  # bytes of the name of a data field: more is no name
 OWN = ("molecule", "name")
+LINES_KEPT = 100  # of a structure that is too large: its head, where the fields are not
+_COUNTS, _GOES_ON = re.compile(rb"COUNTS\s+(\d+)", re.IGNORECASE), re.compile(rb"-\s*\n\s*M\s+V30\s")
 
 
 class _Entry(NamedTuple):
@@ -25,6 +28,7 @@ class _Entry(NamedTuple):
     line: int  # where it begins
     text: bytes
     ended: bool  # by its own mark
+    over: bool = False  # whether it is too large for a record, of which only the beginning is here
 
 
 class Sdf(Reader):
@@ -73,21 +77,30 @@ class Sdf(Reader):
         if self._first is None:
             return
         rows: list[tuple[str, list[Any]]] = []
+        held = 0
         entry: _Entry | None = self._first
         while entry is not None:
             place = f"structure {entry.number} (line {entry.line}) of {self.file}"
             found = self._row(entry, wanted, place)
             if found is not None:
                 rows.append((place, found))
+                held += min(len(entry.text), MOST_ATOMS) ** 2
             entry = next(self._entries, None)
-            if rows and (len(rows) == size or entry is None):
+            if rows and (len(rows) == size or held > SQUARES or entry is None):
                 yield _part(wanted, rows)
-                rows = []
+                rows, held = [], 0
 
     def _row(self, entry: _Entry, wanted: Sequence[str], place: str) -> list[Any] | None:
         """The values of one structure, or None where it is broken."""
+        if entry.over:
+            self.broken.add(place, self.file.too_large())
+            return None
         if not entry.ended and (entry.number > 1 or b"M  END" not in entry.text):
             self.broken.add(place, "has no end ($$$$): the file was cut short", "Get it again.")
+            return None
+        atoms = _atoms(entry.text)
+        if atoms > MOST_ATOMS:
+            self.broken.add(place, too_many(atoms))
             return None
         molecule, reason = _parsed(entry.text)
         if molecule is None:
@@ -114,22 +127,26 @@ class Sdf(Reader):
     def _split(self) -> Iterator[_Entry]:
         """Entries with the lines that they begin at, which RDKit does not tell."""
         lines: list[bytes] = []
-        number, first, held = 1, 1, 0
+        number, first, held, over = 1, 1, 0, False
         for at, line in enumerate(_lines(self.file), 1):
             if at == 1 and b"\0" in line:
                 raise self._junk()
             held += len(line)
-            if held > LARGEST_ENTRY:
-                raise self._junk()
             if line.startswith(END):
-                yield _Entry(number, first, b"".join([*lines, END, b"\n"]), True)
-                number, first, lines, held = number + 1, at + 1, [], 0
-            else:
+                yield _Entry(number, first, b"".join([*lines, END, b"\n"]), True, over)
+                number, first, lines, held, over = number + 1, at + 1, [], 0, False
+            elif held <= self.file.max_record:
                 lines.append(line)
-        if any(line.strip() for line in lines):
-            if b"\0" in b"".join(lines):
+            elif not over:
+                over, lines = True, lines[:LINES_KEPT]
+                if (
+                    not self.broken.skip
+                ):  # to find the end of the structure, the whole file may have to be read
+                    break
+        if over or any(line.strip() for line in lines):
+            if b"\0" in b"".join(lines) or (over and number == 1 and self.broken.skip):
                 raise self._junk()
-            yield _Entry(number, first, b"".join(lines), False)
+            yield _Entry(number, first, b"".join(lines), False, over)
 
     def _junk(self) -> InputError:
         return InputError(
@@ -147,14 +164,27 @@ def _lines(file: File) -> Iterator[bytes]:
                 chunk = opened.read(CHUNK)
             if not chunk:
                 break
+            note(opened, chunk.count(b"\n"))
             lines = (rest + chunk).split(b"\n")
             rest = lines.pop()
-            if len(rest) > LARGEST_ENTRY:
+            if len(rest) > CHUNK:  # more than any line of a structure has: it may as well be several
                 lines.append(rest)
                 rest = b""
             yield from (line.removesuffix(b"\r") + b"\n" for line in lines)
     if rest:
         yield rest.removesuffix(b"\r") + b"\n"
+
+
+def _atoms(text: bytes) -> int:
+    """How many atoms the block of a structure says that it has; RDKit reads no more than that.
+
+    In the old form the number has three digits. In the new one a line may go on after a hyphen.
+    """
+    block = text.partition(b"M  END")[0]
+    if len(block) < MOST_ATOMS or b"V30" not in block:
+        return 0
+    counts = _COUNTS.findall(_GOES_ON.sub(b"", block))
+    return max((int(count[:9]) for count in counts), default=0)
 
 
 def _fields(text: bytes) -> list[str]:

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from vendimeter._messages import brief
+from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.io.base import Broken, Sequential
 from vendimeter.io.json_files import Json
-from vendimeter.io.sources import LONGEST_LINE, File, begins_object
+from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import number_in, record_in
 
 __all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles"]
@@ -127,12 +128,13 @@ class Fasta(Sequential):
 
     def records(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Sequences with what their headers say, at the lines of the headers."""
-        start, header, pieces, sound = 0, "", [], True
+        start, header, pieces, sound, size = 0, "", [], True, 0
+        plenty = self.file.max_record // RECORD_PART
         for number, line, fault in self.file.lines():
             if line.startswith(">") or (fault and not start):
                 if start and sound and self._is_whole(start, pieces):
                     yield start, _entry(header, pieces)
-                start, header, pieces, sound = number, line[1:], [], True
+                start, header, pieces, sound, size = number, line[1:], [], True, 0
             elif line.startswith(";"):
                 continue
             elif sound and not fault:
@@ -145,7 +147,11 @@ class Fasta(Sequential):
                     )
                 elif piece:
                     pieces.append(piece)
+                    size += len(piece)
                     sound = self._is_sound(number, piece, pieces)
+                    if size > plenty and sound and size > self.file.most:
+                        sound, pieces = False, []
+                        self.broken.add(self.file.line(start), self.file.too_large())
             if fault and sound:
                 sound = False
                 self.broken.add(self.file.line(number), fault)
@@ -291,21 +297,23 @@ class Delimited(Sequential):
 
         Not by the csv module: its limit on the length of a cell belongs to the whole process.
         """
-        lines = self.file.lines()
+        lines, plenty = self.file.lines(self._separator.encode()), self.file.max_record // RECORD_PART
         for number, line, fault in lines:
+            if len(line) > plenty:
+                fault = fault or self.file.crowded(line, self._separator)
             if self._names is None and begins_object(line):
                 raise InputError(
                     f"{self.file.line(number)} is {brief(line)}, as in a file of JSON lines; expected the names of "
                     'columns. Read it with format="jsonl" (--format jsonl).'
                 )
             if '"' not in line:
-                if line:
-                    yield number, line.split(self._separator), fault
+                if line or fault:
+                    yield number, [] if fault else line.split(self._separator), fault
                 continue
-            cells, at = [], 0
+            cells, at, size = [], 0, len(line)
             while True:
                 if line.startswith('"', at):
-                    cell, line, at, more = self._quoted(number, line, at + 1, lines)
+                    cell, line, at, more, size = self._quoted(number, line, at + 1, lines, size)
                     fault = fault or more
                     end = line.find(self._separator, at)
                     rest = line[at : end if end >= 0 else None]
@@ -317,23 +325,26 @@ class Delimited(Sequential):
                 else:
                     end = line.find(self._separator, at)
                     cell = line[at : end if end >= 0 else None]
-                cells.append(cell)
+                if not fault:
+                    cells.append(cell)
                 if end < 0:
                     break
                 at = end + 1
             yield number, cells, fault
 
     def _quoted(
-        self, number: int, line: str, at: int, lines: Iterator[tuple[int, str, str]]
-    ) -> tuple[str, str, int, str]:
-        """A cell from after its first quote; the line on which it ends, where it goes on there, and what is wrong."""
-        pieces, size, fault = [], 0, ""
+        self, number: int, line: str, at: int, lines: Iterator[tuple[int, str, str]], size: int
+    ) -> tuple[str, str, int, str, int]:
+        """A cell from after its first quote; the line on which it ends, where it goes on there, and what is wrong.
+
+        `size` is that of the row so far. What is too large for a record is not kept.
+        """
+        pieces, fault = [], ""
         while True:
             end = line.find('"', at)
             if end < 0:
                 pieces += [line[at:], "\n"]
-                size += len(line)
-                following = next(lines, None) if size <= LONGEST_LINE else None
+                following = next(lines, None)
                 if following is None:
                     raise InputError(
                         f"{self.file.line(number)} opens a quote that is never closed, so that the rows after it "
@@ -341,10 +352,18 @@ class Delimited(Sequential):
                         "quoted cell."
                     )
                 _, line, more = following
-                at, fault = 0, fault or more
+                at, size, fault = 0, size + 1 + len(line), fault or more
+                if size > self.file.most:
+                    pieces, most = [], bytes_shown(self.file.most)
+                    fault = fault or (
+                        f"goes on for more than {most} in a quoted cell; expected the quote to be closed, and a record "
+                        f"of at most {most}, unless {RAISED}"
+                    )
+                    if not self.broken.skip:  # to find the end of the row, the whole file may have to be read
+                        self.broken.add(self.file.line(number), fault)
             elif line.startswith('"', end + 1):
                 pieces.append(line[at : end + 1])
                 at = end + 2
             else:
                 pieces.append(line[at:end])
-                return "".join(pieces), line, end + 1, fault
+                return "".join(pieces), line, end + 1, fault, size

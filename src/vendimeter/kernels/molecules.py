@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import blocks
 from vendimeter._messages import brief
-from vendimeter._molecules import AT_ONCE, as_items, parse, readable
+from vendimeter._molecules import as_items, parse, parts, readable
 from vendimeter._optional import require
 from vendimeter._options import as_number
 from vendimeter.errors import InputError
@@ -25,6 +25,8 @@ __all__ = ["MACCS", "Morgan", "RDKitFingerprint"]
 MOST_BITS = 1 << 16  # a block of a thousand rows is compared as float32: 256 MiB of so many columns
 SHOWN = 5  # positions of invalid items in a message
 MACCS_BITS = 167
+MOST_TREES = 2_000_000  # of a molecule: RDKit takes a second and 400 MiB for so many
+FEW_ATOMS = 150  # with no more than four neighbours each have no more than that
 
 Fingerprints = Callable[[Sequence[Any], int], Sequence[Any]]  # (molecules, threads) → fingerprints of RDKit
 
@@ -51,8 +53,7 @@ class _Fingerprint(Jaccard):
         [True, False, False, False]
         """
         items = as_items(samples, kernel=f"the {self.name} kernel")
-        parts = blocks(len(items), 1, 1, most=AT_ONCE)
-        return np.array([found is not None for part in parts for found in readable(items[part])[0]])
+        return np.array([found is not None for part in parts(items) for found in readable(items[part])[0]])
 
     def fingerprints(self, samples: Any) -> np.ndarray:
         """The fingerprints of the samples, a row each: truth values, or counts where the kernel is one of counts.
@@ -80,14 +81,22 @@ class _Fingerprint(Jaccard):
         packed = b"".join(to_bytes(bits) for bits in self._made(samples))
         return Bits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, -(-self._width // 8)), self._width)
 
+    def _reason(self, molecule: Any) -> str | None:
+        """Why RDKit may not make the fingerprint of a molecule; None as a rule."""
+        return None
+
     def _made(self, samples: Any) -> Iterator[Any]:
         """The fingerprint of each sample; an error that says which items are no molecules, once all were looked at."""
         items, make = as_items(samples, kernel=f"the {self.name} kernel"), self._function()
         invalid: list[int] = []
-        for part in blocks(len(items), 1, 1, most=AT_ONCE):
+        for part in parts(items):
             molecules, fresh = readable(items[part])
             invalid += [part.start + i for i, molecule in enumerate(molecules) if molecule is None]
             if not invalid:
+                for i, molecule in enumerate(molecules, part.start):
+                    reason = self._reason(molecule)
+                    if reason is not None:
+                        raise InputError(f"item {i} {reason}. Leave it out.")
                 # What an exception in a thread of RDKit does is end the process: only molecules that RDKit has just
                 # sanitized itself go there.
                 yield from make(molecules, _cores() if fresh else 1)
@@ -121,6 +130,56 @@ def _within(value: Any, name: str, low: int, high: int) -> int:
     return int(number)
 
 
+@functools.cache
+def _crowded_atom() -> Any:
+    """A pattern that an atom with more than four neighbours fits."""
+    chem = require("rdkit.Chem", extra="molecules", purpose="a kernel of molecules")
+    return chem.MolFromSmarts("[!D0!D1!D2!D3!D4]")
+
+
+def _trees(molecule: Any, most: int) -> float:
+    """How many trees of up to so many bonds a molecule has, counted as if it had no rings: no fewer than it has.
+
+    For each direction of a bond, the power series whose coefficients count the trees behind it by their bonds.
+    """
+    ends = np.array(
+        [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()], dtype=np.int64
+    )
+    if not len(ends):
+        return 0.0
+    starts, stops = np.concatenate([ends, ends[:, ::-1]]).T
+    back = np.roll(np.arange(len(starts)), len(ends))  # the other direction of each
+    n = molecule.GetNumAtoms()
+
+    def around(logs: np.ndarray) -> np.ndarray:
+        return np.stack([np.bincount(starts, row, minlength=n) for row in logs])
+
+    behind = np.zeros((most + 1, len(starts)))
+    behind[0] = 1
+    for _ in range(most):
+        logs = _log(behind)
+        behind[1:] = _exp(around(logs)[:, stops] - logs[:, back])[:-1]
+    trees = _exp(around(_log(behind))).sum(axis=1)
+    return float((trees[1:] / np.arange(2, most + 2)).sum())
+
+
+def _log(series: np.ndarray) -> np.ndarray:
+    """The logarithms of power series that begin with 1, one a column."""
+    found = np.zeros_like(series)
+    for k in range(1, len(series)):
+        found[k] = series[k] - sum(j * found[j] * series[k - j] for j in range(1, k)) / k
+    return found
+
+
+def _exp(series: np.ndarray) -> np.ndarray:
+    """The exponentials of power series that begin with 0."""
+    found = np.zeros_like(series)
+    found[0] = 1
+    for k in range(1, len(series)):
+        found[k] = sum(j * series[j] * found[k - j] for j in range(1, k + 1)) / k
+    return found
+
+
 def _generators() -> Any:
     return require("rdkit.Chem.rdFingerprintGenerator", extra="molecules", purpose="a kernel of molecules")
 
@@ -131,7 +190,8 @@ class Morgan(_Fingerprint):
 
     Samples are SMILES, molecules of RDKit, or both mixed, in a list, an array or a column of a frame. RDKit removes
     explicit hydrogens of SMILES; molecules are taken as they are. What is no molecule (a syntax error, an impossible
-    valence, an empty text, a gap, a SMILES with a name behind it) is an error that says which; `valid` gives a mask.
+    valence, an empty text, a gap, a SMILES with a name behind it) is an error that says which; `valid` gives a mask. So
+    is a SMILES of more than 1,000 atoms, which RDKit is not given.
 
     Parameters
     ----------
@@ -211,8 +271,9 @@ class Morgan(_Fingerprint):
 class RDKitFingerprint(_Fingerprint):
     """Tanimoto similarity of RDKit's own fingerprints of molecules, which hash the paths and branches of the graph.
 
-    Samples as for `Morgan`. It is slower than that: a molecule has many paths. One without bonds has none and an empty
-    fingerprint, so that all such molecules are alike.
+    Samples as for `Morgan`. It is slower than that: a molecule has many paths, and one with more than two million, as a
+    cage of ten atoms may have, is an error. One without bonds has none and an empty fingerprint, so that all such
+    molecules are alike.
 
     Parameters
     ----------
@@ -247,6 +308,19 @@ class RDKitFingerprint(_Fingerprint):
     @property
     def _width(self) -> int:
         return self.bits
+
+    def _reason(self, molecule: Any) -> str | None:
+        """RDKit goes through all paths and trees of bonds, of which ten atoms may have millions."""
+        few = molecule.GetNumAtoms() <= FEW_ATOMS and self.max_path <= 7
+        if few and not molecule.HasSubstructMatch(_crowded_atom()):
+            return None
+        count = _trees(molecule, self.max_path)
+        if count <= MOST_TREES:
+            return None
+        return (
+            f"has about {count:.2g} paths and trees of up to {self.max_path} bonds; expected at most {MOST_TREES:,}, "
+            "because RDKit takes 200 bytes for each"
+        )
 
     def _function(self) -> Fingerprints:
         generator = _generators().GetRDKitFPGenerator(

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_missing
+from vendimeter._arrays import is_missing
 from vendimeter._figures import Figures
 from vendimeter._measured import about, collected
 from vendimeter._messages import brief
-from vendimeter._molecules import AT_ONCE, as_items, parse, readable
+from vendimeter._molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter._optional import require
 from vendimeter._options import whole_number
 from vendimeter._progress import Progress, showing
@@ -238,13 +238,14 @@ class _Reader:
         """The molecules of a collection; an error where no item can be one, or with `needed` where none is."""
         items = as_items(samples, kernel="molecules")
         self._refuse_others(items)
+        self._refuse_large(items)
         order: list[int] = []
         names: dict[str, int] = {}
         scaffolds: list[str] = []
         rings: dict[str, int] = {}
         rows: list[np.ndarray] = []
         with Progress("Reading molecules") as bar:
-            for part in blocks(len(items), 1, 1, most=AT_ONCE):
+            for part in parts(items):
                 new = []
                 with self._quiet():
                     for molecule in self._molecules(items[part]):
@@ -274,6 +275,17 @@ class _Reader:
             raise InputError(
                 f"no item is a text or a molecule of RDKit, and item {other} {parse(items[other])[1]}; expected SMILES."
             )
+
+    def _refuse_large(self, items: Sequence[Any]) -> None:
+        """A molecule that RDKit is not given may well be valid, so that it cannot be counted as if it were not."""
+        for i, item in enumerate(items):
+            found = None
+            if isinstance(item, str):
+                found = too_large(item)
+            elif isinstance(item, self._chem.Mol) and item.GetNumHeavyAtoms() > MOST_ATOMS:
+                found = too_many(item.GetNumHeavyAtoms())
+            if found is not None:
+                raise InputError(f"item {i} {found}. Leave it out.")
 
     def _molecules(self, items: Sequence[Any]) -> Iterator[Any]:
         """The molecules of the valid items, newly made here."""

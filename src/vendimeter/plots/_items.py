@@ -202,11 +202,11 @@ def _are_bytes(pixels: np.ndarray) -> bool:
 
 
 def _molecule(item: Any) -> np.ndarray | None:
-    """The formula of a molecule in pixels, or None for what RDKit cannot read."""
-    from vendimeter._molecules import parse
+    """The formula of a molecule in pixels, or None for what RDKit cannot read, or what is too large."""
+    from vendimeter._molecules import MOST_DRAWN, parse
 
     molecule, _ = parse(item)
-    if molecule is None:
+    if molecule is None or molecule.GetNumAtoms() > MOST_DRAWN:
         return None
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
     canvas = drawing.MolDraw2DCairo(*MOLECULE)
