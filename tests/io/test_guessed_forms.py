@@ -27,8 +27,9 @@ MIXED = {
     "vectors as NumPy prints them": (["[nan 1.]", "[nan 2.]"], "[nan 1.]", "vectors", ALL),
     "a word among numbers": ([*NUMBERS, "foo"], "foo", "numbers", TYPED),
     "a word before numbers": (["foo", *NUMBERS, "bar"], "foo", "numbers", TYPED),
+    "classes, one of which is not known": (["1", "2", "n/a"] * 10, "n/a", "numbers", TYPED),
     "ages, one of which is not known": ([*map(str, range(20, 60)), "n/a"] * 10, "n/a", "numbers", TYPED),
-    "a word among molecules": ([*MOLECULES, "hello world"], "hello world", "molecules", ALL),
+    "a word among molecules": ([*MOLECULES, "CCN ", "C*", "hello world"], "hello world", "molecules", ALL),
     "a gap before molecules": (["n/a", *MOLECULES], "n/a", "molecules", ALL),
     "a word among nucleotides": ([*NUCLEOTIDES, "hello"], "hello", "sequences", ALL),
     "nucleotides with a gap": ([NUCLEOTIDES[0], "ACGT-ACGTACG", *NUCLEOTIDES], "ACGT-ACGTACG", "sequences", ALL),
@@ -71,7 +72,7 @@ def test_the_first_that_is_not_as_most_are_is_named(case, ending, tmp_path):
     # Both ways out that it names.
     assert list(vm.read(path, kind="texts")) == texts
     sound = [text for text in texts if text in [*VECTORS, *NUMBERS, *MOLECULES, *NUCLEOTIDES, *AMINO_ACIDS]]
-    sound += [text for text in texts if text.isdigit() and text not in sound]
+    sound += [text for text in texts if (text.isdigit() or text in ("CCN ", "C*")) and text not in sound]
     if not sound:
         with pytest.raises(EmptyError, match="records are broken"):
             vm.read(path, kind="guess", skip_broken=True)
@@ -85,7 +86,9 @@ def test_the_first_that_is_not_as_most_are_is_named(case, ending, tmp_path):
 @pytest.mark.parametrize(
     ("texts", "kind"),
     [
-        (["1", "2", "n/a"] * 10, "categories"),  # whole numbers of few kinds are the names of classes
+        ([*["nan"] * 12, *["a dog", "two boats"] * 5], "texts"),  # gaps alone are no numbers
+        (['["8", "3"]', '["1", "4"]', '["2", "2"]'], "texts"),  # nor are lists of texts vectors
+        ([*NUCLEOTIDES, " "], "sequences"),  # for the kernel to say
         (["12", "13", "007"], "texts"),  # codes
         (["a dog", "12", "two boats", "13"], "texts"),  # half is not most
         ([*MOLECULES * 10, "C1CC", "c1ccc"], "molecules"),  # as generators write them: for RDKit to say
@@ -93,7 +96,7 @@ def test_the_first_that_is_not_as_most_are_is_named(case, ending, tmp_path):
         (NUMBERS, "numbers"),
         (VECTORS, "vectors"),
     ],
-    ids=["classes", "codes", "half", "molecules", "brackets", "numbers", "vectors"],
+    ids=["gaps", "lists of texts", "empty", "codes", "half", "molecules", "brackets", "numbers", "vectors"],
 )
 @pytest.mark.parametrize("ending", TYPED)
 def test_what_is_no_trouble(texts, kind, ending, tmp_path):

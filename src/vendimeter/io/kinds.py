@@ -23,7 +23,6 @@ from vendimeter.io.text_forms import (
     is_marked_smiles,
     is_sequence,
     is_smiles,
-    number_in,
     stands_for,
 )
 
@@ -50,9 +49,6 @@ LOOKED_AT = 1000  # samples that are looked at
 
 WELL_FORMED = (
     0.9  # of the molecules of a poor model no more may be well formed; RDKit says which of them are none
-)
-CLASSES = (
-    20  # different whole numbers that come again, with words among them, are names of classes up to here
 )
 TRIED, FEWEST = (
     50,
@@ -135,32 +131,27 @@ def _of_array(samples: np.ndarray) -> Guess:
 
 
 def _of_texts(texts: Sequence[str], forms: Sequence[str]) -> Guess:
-    form, different = form_of(texts, forms), _coming_again(texts)
-    whole = all(number_in(text) is None or text.strip("+- ").isdigit() for text in different)
-    if form != "texts" and not (form == "numbers" and whole and 0 < len(different) <= CLASSES):
+    form = form_of(texts, forms)
+    if form != "texts":
         return Guess(form, f"{form} written as texts", _misfit(form, lambda text: stands_for(form, text)))
     filled = [text.strip() for text in texts if text.strip()]
     formed = sum(1 for text in filled if len(text) <= LONGEST and is_smiles(text))
     marked = sum(map(is_marked_smiles, filled))
     if formed > HALF * len(filled) and marked >= 0.5 * len(filled) and _are_molecules(filled):
         enough = formed >= WELL_FORMED * len(filled)
-        return Guess("molecules", "the texts are SMILES", None if enough else _misfit("molecules", is_smiles))
+        misfit = _misfit("molecules", lambda text: not text.strip() or is_smiles(text.strip()))
+        return Guess("molecules", "the texts are SMILES", None if enough else misfit)
     found = max(_sequences(filled), key=lambda one: one[0], default=None)
     if found is not None:
         _, letters, what = found
-        misfit = _misfit("sequences", lambda text: is_sequence(text.strip(), letters))
+        misfit = _misfit(
+            "sequences", lambda text: not text.strip() or is_sequence(text.strip(), letters), what
+        )
         return Guess("sequences", f"the texts are {what}", misfit)
-    if different:
-        return Guess("categories", f"single words, of which {len(different)} are different")
-    return Guess("texts", "words and sentences")
-
-
-def _coming_again(texts: Sequence[str]) -> set[str]:
-    """The different texts, where they are single words that come again and again; empty elsewhere."""
-    filled = [text.strip() for text in texts if text.strip()]
     single = all(not re.search(r"\s", text) and len(text) <= 40 for text in filled)
-    different = set(filled)
-    return different if len(filled) >= 10 and single and len(different) <= len(filled) // 5 else set()
+    if len(filled) >= 10 and single and len(set(filled)) <= len(filled) // 5:
+        return Guess("categories", f"single words, of which {len(set(filled))} are different")
+    return Guess("texts", "words and sentences")
 
 
 def _sequences(texts: Sequence[str]) -> Iterator[tuple[float, frozenset[str], str]]:
@@ -171,13 +162,14 @@ def _sequences(texts: Sequence[str]) -> Iterator[tuple[float, frozenset[str], st
             yield len(lengths) / len(texts), letters, what
 
 
-def _misfit(kind: str, fits: Callable[[str], bool]) -> Misfit:
-    others = "texts or categories" if kind == "numbers" else "texts"
+def _misfit(kind: str, fits: Callable[[str], bool], letters: str = "") -> Misfit:
+    expected = f"the letters of {letters}" if letters else EXPECTED[kind]
+    kinds = {"numbers": "categories or texts", "vectors": "texts"}.get(kind, f"{kind} all the same, or texts")
     return lambda text: (
         None
         if fits(text)
-        else f"holds {brief(text)} where most samples are {kind}; expected {EXPECTED[kind]}. If all of them are "
-        f"{others}, say so with kind= (--kind)"
+        else f"holds {brief(text)} where most samples are {kind}; expected {expected}. Say with kind= (--kind) if all "
+        f"of them are {kinds}"
     )
 
 

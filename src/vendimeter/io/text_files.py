@@ -208,6 +208,7 @@ class Delimited(Sequential):
         self._separator = "\t" if file.ending == ".tsv" else ","
         self._names: list[str] | None = None
         self._head = 1  # the line with the names
+        self._quotes = False  # whether there were any so far
 
     def names(self) -> list[str]:
         """The first line's cells."""
@@ -270,7 +271,7 @@ class Delimited(Sequential):
     def way_out(self, names: list[str]) -> str:
         """What to do about a file without a header."""
         name = "a name" if len(names) == 1 else "names"
-        if len(names) > 1 or self._separator in names[0] or '"' in names[0]:
+        if len(names) > 1 or self._quotes:
             return f"Write {name} above it."
         return f"Write {name} above it, or read every line as a sample, with format='txt' (--format txt)."
 
@@ -310,6 +311,7 @@ class Delimited(Sequential):
                 if line or fault:
                     yield number, [] if fault else line.split(self._separator), fault
                 continue
+            self._quotes = True
             cells, at, size = [], 0, len(line)
             while True:
                 if line.startswith('"', at):

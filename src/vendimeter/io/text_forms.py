@@ -42,13 +42,13 @@ EXPECTED = {
     "numbers": "a finite number",
     "vectors": "a list of finite numbers such as [0.1, 0.2]",
     "molecules": "SMILES",
-    "sequences": "letters alone, all capital or all small",
+    "sequences": "letters alone",
 }
 
 _CODE = re.compile(r"\s*[-+]?0\d")  # as "007": a number would begin otherwise
 _PRINTED = re.compile(r"\[\s*[-+0-9.eE]+(?:\s+[-+0-9.eE]+)+\s*\]")  # as NumPy prints an array
 _GAPS = frozenset(("nan", "null", "none", "na", "n/a"))  # in the place of a number
-_SMILES = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[=#$/\\.:()~+-]|%?\d)+")
+_SMILES = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[=#$/\\.:()~+*-]|%?\d)+")
 _SMILES_MARK = re.compile(r"[=#()\[\]]|[cno]\d|C\d|CC")
 
 
@@ -63,22 +63,28 @@ def form_of(texts: Iterable[str], forms: Sequence[str]) -> str:
     ('vectors', 'texts')
     """
     filled = list(itertools.islice((text for text in texts if text.strip()), LOOKED_AT))
-    plain = [text for text in filled if number_in(text) is not None] if "numbers" in forms else []
-    if len(plain) > HALF * len(filled) and not any(map(_CODE.match, plain)):
+    finite = list(filter(_is_finite, filled)) if "numbers" in forms else []
+    if len(finite) > HALF * len(filled) and not any(map(_CODE.match, finite)):
         return "numbers"
     if "vectors" in forms and sum(map(_like_vector, filled)) > HALF * len(filled):
         return "vectors"
     return "texts"
 
 
+def _is_finite(text: str) -> bool:
+    return math.isfinite(math.nan if (value := number_in(text)) is None else value)
+
+
 def _like_vector(text: str) -> bool:
-    """Whether a text is a list of numbers, with gaps or not, as JSON has it or as NumPy prints it."""
+    """Whether a text is a list of numbers, perhaps with gaps among them, as JSON has it or as NumPy prints it."""
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return False
     parts = text[1:-1].replace(",", " ").split()
-    bare = (part.strip("\"'").lower() for part in parts)
-    return bool(parts) and all(part in _GAPS or number_in(part) is not None for part in bare)
+    gap_or_number = (
+        part.strip("\"'").lower() in _GAPS or number_in(part.strip("\"'")) is not None for part in parts
+    )
+    return any(map(_is_finite, parts)) and all(gap_or_number)
 
 
 def stands_for(form: str, text: str) -> bool:
@@ -211,7 +217,9 @@ def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
         if rows and len(row) != len(rows[0]):
             raise InputError(
                 f"{place(i)} has a vector of {len(row)} numbers in the column {brief(name)} and {place(0)} one of "
-                f"{len(rows[0])}; expected one length."
+                f"{len(rows[0])}; expected one length. Mend it, leave broken records out and count them with "
+                "skip_broken=True (--skip-broken), or say with kind= (--kind) what all of them are, such as tokens or "
+                "texts."
             )
         rows.append(np.array(row, dtype=np.float64))
     return np.stack(rows)

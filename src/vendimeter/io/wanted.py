@@ -158,7 +158,7 @@ class Wanted:
             again = "" if only.is_doubtful() else " and comes again as a sample"
             warn(
                 f"the first line of {only.file}, {brief(name)}, was taken for the name of its only column{again}; "
-                f"is it a sample, too? {only.way_out([name])}",
+                f"is it a sample, too? {only.way_out([name])} If it is none, name the column with samples= (--column).",
                 UserWarning,
             )
         if self.kind == "guess" and len(next(iter(part.columns.values()), ())):
@@ -277,15 +277,18 @@ class Wanted:
             raise next(iter(gaps.values()))
         odd = next((name for name, column in found.items() if as_numbers(column) is None), None)
         if odd is not None and self.asked and odd in self.rows_of(columns):
-            raise self._no_number(columns[odd], odd, place, "numbers")
+            advice = "or name the column that holds the samples, with samples= (--column)"
+            raise self._no_number(columns[odd], odd, place, "numbers", advice)
         return found
 
-    def _no_number(self, cells: Any, name: str, place: Callable[[int], str], form: str) -> InputError:
+    def _no_number(
+        self, cells: Any, name: str, place: Callable[[int], str], form: str, advice: str
+    ) -> InputError:
         """The error for the first cell that does not stand for a number, or a vector, in a column of them."""
         at = next((i for i, cell in enumerate(cells) if not stands_for(form, cell)), 0)
         return InputError(
             f"{place(at)} holds {brief(cells[at])} in the column {brief(name)} of {form}; expected {EXPECTED[form]}. "
-            "Mend it, or leave broken records out and count them with skip_broken=True (--skip-broken)."
+            f"Mend it, leave broken records out and count them with skip_broken=True (--skip-broken), {advice}."
         )
 
     def _samples(self, column: Any, name: str, place: Callable[[int], str]) -> Any:
@@ -302,7 +305,8 @@ class Wanted:
         numeric = isinstance(found, np.ndarray)
         said = OF_NUMBERS.get(self.kind or "")
         if said is not None and not numeric and name in (self.roles["samples"], *self.numbers):
-            raise self._no_number(column, name, place, said)
+            advice = "or say what all of them are with kind= (--kind), such as texts or categories"
+            raise self._no_number(column, name, place, said, advice)
         if self.numeric.setdefault(name, numeric) != numeric:
             at = 0 if numeric else first_text(column)
             raise InputError(
