@@ -98,7 +98,7 @@ def check_sum(total: float, mass: Mass, of: str = "weights") -> None:
     if not math.isclose(total, 1, rel_tol=0, abs_tol=mass.tolerance):
         raise InputError(
             f"{of} sum to {digits(total)}; expected probabilities that sum to 1. Divide them by their sum, "
-            "or pass frequencies as counts=."
+            "or pass frequencies as counts=, where that is taken."
         )
 
 

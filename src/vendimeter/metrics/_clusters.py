@@ -12,9 +12,9 @@ from vendimeter._devices import DEVICE_BYTES, is_gpu, move, namespace, to_host, 
 from vendimeter._progress import Progress
 from vendimeter.metrics._inputs import wide_block
 
-__all__ = ["cluster_shares"]
+__all__ = ["MOST_FITTED", "cluster_shares"]
 
-FITTED = 10_000  # points that centres are fitted to, at most; half of them from each set
+MOST_FITTED = 5000  # points of each set that centres are fitted to
 ROUNDS = 100  # of moving the centres, at most
 SETTLED = 1e-2  # of the points may still go to another centre in the last round
 
@@ -39,7 +39,7 @@ def cluster_shares(
         What is told how far the work is.
     """
     scale = 2.0 ** -max(max(_exponent(rows, name, clusters) for name, rows in sets.items()), -1000)
-    size = min(FITTED // 2, *(int(rows.shape[0]) for rows in sets.values()))
+    size = min(MOST_FITTED, *(int(rows.shape[0]) for rows in sets.values()))
     centres = []
     for run in range(runs):
         progress.step(run / (runs + 1))

@@ -197,7 +197,8 @@ def _bounds(given: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bins(given: Any, width: int) -> list[int]:
-    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and np.ndim(given) == 1
+    given = given.tolist() if hasattr(given, "tolist") else given  # an array of any library
+    several = isinstance(given, Sequence) and not isinstance(given, str)
     sizes = [whole_number(one, "bins") for one in (given if several else [given] * width)]
     if len(sizes) != width:
         raise InputError(

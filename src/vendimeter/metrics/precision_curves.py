@@ -15,7 +15,7 @@ from vendimeter._messages import brief, digits
 from vendimeter._options import as_number, check_rng, generator, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
-from vendimeter.metrics._clusters import cluster_shares
+from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares
 from vendimeter.metrics._inputs import numbers_of, two_sets
 
 __all__ = ["PrecisionRecallCurve", "precision_recall_curve"]
@@ -116,7 +116,7 @@ def precision_recall_curve(
     samples, reference : array-like of shape (n, d) and (m, d)
         Feature vectors, one a row, on any device; with `features` whatever that takes.
     clusters : int
-        How many clusters k-means makes of both sets; no more than there are points.
+        How many clusters k-means makes of both sets; at most twice the points of the smaller set, and better far fewer.
     runs : int
         How often, each time from other first centres; curves are averaged over the runs at every λ.
     beta : float
@@ -140,7 +140,8 @@ def precision_recall_curve(
     nearest neighbours, which needs no clusters and has other values.
 
     The figures depend on the clusters: more of them, or fewer samples, lower both numbers, for samples of the
-    reference's own distribution, too. Compare like with like, and with held-out data as a baseline. Within a cluster
+    reference's own distribution, too; where one set is small, modes seem to be missing from it that are not. Compare
+    like with like, sets of one size above all, and with held-out data as a baseline. Within a cluster
     all is alike: a mode that shares its cluster with another can be dropped unseen, and so can half of the variance.
 
     Both numbers are exact: F_β(λ) is largest at one of the ratios q/p, which are all tried; the published code takes
@@ -150,8 +151,8 @@ def precision_recall_curve(
 
     References
     ----------
-    Sajjadi, Bachem, Lucic, Bousquet, Gelly: Assessing generative models via precision and recall, NeurIPS 2018,
-    definitions 1 and 2, theorem 3 and algorithm 1.
+    Sajjadi, Bachem, Lucic, Bousquet, Gelly: Assessing generative models via precision and recall, NeurIPS 2018:
+    definitions 1 and 2, and the algorithm.
 
     Examples
     --------
@@ -169,9 +170,11 @@ def precision_recall_curve(
         raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
     left, right = two_sets(samples, reference, "precision_recall_curve", features=features)
     n, m = int(left.shape[0]), int(right.shape[0])
-    if count > n + m:
+    fitted = 2 * min(n, m, MOST_FITTED)
+    if count > fitted:
         raise InputError(
-            f"clusters={count} and there are {n + m} points in both sets; expected no more than that."
+            f"clusters={count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are fitted to "
+            "as many points of either set."
         )
     with no_gradients(), Progress("Precision–recall curve", progress) as bar:
         own, others = cluster_shares({"samples": left, "reference": right}, count, times, draws, bar)
