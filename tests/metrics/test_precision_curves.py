@@ -157,7 +157,7 @@ def test_runs_are_averaged_at_every_ratio():
 
 def test_centres_are_fitted_to_some_points_of_each_set(monkeypatch):
     """Equally many: a set that is ten times larger than the other does not take all centres for itself."""
-    monkeypatch.setattr(_clusters, "FITTED", 60)
+    monkeypatch.setattr(_clusters, "MOST_FITTED", 30)
     monkeypatch.setattr(_clusters, "BLOCK_BYTES", 8 * 5 * 11)
     x, y = modes([0, 0, 0, 30, 30], 5), modes([200, 200, 200], 6)
     found = precision_recall_curve(x, y, clusters=5)
@@ -190,7 +190,7 @@ def test_arrays_of_every_library(library):
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: precision_recall_curve(FAR, FAR, clusters=11), "clusters=11 and there are 10 points in both sets"),
+    (lambda: precision_recall_curve(FAR, FAR, clusters=11), "clusters=11, of sets of 5 and 5 points; expected 10"),
     (lambda: precision_recall_curve(FAR, FAR, clusters=0), "clusters=0"),
     (lambda: precision_recall_curve(FAR, FAR, runs=0), "runs=0"),
     (lambda: precision_recall_curve(FAR, FAR, beta=1), "beta=1; expected a number above 1"),

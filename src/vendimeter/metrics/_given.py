@@ -168,8 +168,8 @@ class Given:
         """Refuse weights, which a metric does not know."""
         if self.weights is not None:
             raise InputError(
-                f"the collection has weights, and {metric} counts every sample once in a table; expected samples of equal weight. "
-                "Pass collection.samples, or name the metrics that take weights: metrics=['intdiv']."
+                f"the collection has weights, and {metric} counts every sample once in a table; expected samples of "
+                "equal weight. Pass collection.samples, or name the metrics that take weights: metrics=['intdiv']."
             )
 
     def classes(self, metric: str) -> Any:

@@ -173,8 +173,8 @@ def precision_recall_curve(
     fitted = 2 * min(n, m, MOST_FITTED)
     if count > fitted:
         raise InputError(
-            f"clusters={count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are fitted to "
-            "as many points of either set."
+            f"clusters={count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are fitted "
+            "to as many points of either set."
         )
     with no_gradients(), Progress("Precision–recall curve", progress) as bar:
         own, others = cluster_shares({"samples": left, "reference": right}, count, times, draws, bar)
