@@ -33,7 +33,7 @@ import numpy as np
 import vendimeter as vm
 from vendimeter.analysis._common_size import BLOCKS
 from vendimeter.analysis._pools import Pool
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 NOMINAL = 0.95
@@ -143,7 +143,7 @@ def truth(of: tuple[str, int], q: float) -> float:
     rng, found = seeded("truth", name, size), []
     for _ in range(TRUTH // 20):
         rows = unit(POPULATIONS[name](20 * size, rng))
-        pool = Pool(Features(rows), np.arange(20 * size), size)
+        pool = Pool(FeatureRows(rows), np.arange(20 * size), size)
         found.append(pool.scores(np.arange(20 * size).reshape(20, size), q))
     return float(np.mean(found))
 

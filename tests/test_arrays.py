@@ -235,7 +235,7 @@ def test_a_stack_of_similarity_matrices(library: Library) -> None:
     np.testing.assert_allclose(found.scores, expected, rtol=1e-10)
     assert (found.low <= expected * (1 + 1e-12)).all()
     assert (found.high >= expected * (1 - 1e-12)).all()
-    scaled = vm.score_groups(library.array(stack * 3), "precomputed", normalize=True)
+    scaled = vm.score_groups(library.array(stack * 3), Precomputed(normalize=True))
     np.testing.assert_allclose(scaled.scores, expected[:, 1], rtol=1e-10)
     spoilt = stack.copy()
     spoilt[7, 0, 1] += 0.1
@@ -244,7 +244,7 @@ def test_a_stack_of_similarity_matrices(library: Library) -> None:
     spoilt[7] = np.where(np.eye(6, dtype=bool), 1.0, -0.9)
     with pytest.raises(IndefiniteError, match="group 7"):
         vm.score_groups(library.array(spoilt), "precomputed")
-    projected = vm.score_groups(library.array(spoilt), "precomputed", project=True)
+    projected = vm.score_groups(library.array(spoilt), Precomputed(project=True))
     assert projected.at(7).diagnostics["removed_mass"] > 0
 
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import vendimeter as vm
 from vendimeter.errors import EmptyError, IndefiniteError, InputError, UnknownNameError
-from vendimeter.kernels import RBF, Cosine, Match, NGram, On
+from vendimeter.kernels import RBF, Cosine, Match, NGram, On, Precomputed
 from vendimeter.solvers.batched import SMALL
 
 rng = np.random.default_rng(5)
@@ -130,7 +130,7 @@ def test_one_matrix_a_group():
     K[2, 3] = K[3, 2] = 2
     with pytest.raises(IndefiniteError, match="group 'late': "):
         vm.score_groups(K, "precomputed", by=["early", "early", "late", "late"])
-    assert vm.score_groups(K, "precomputed", by=[0, 0, 1, 1], project=True)[1] == 1
+    assert vm.score_groups(K, Precomputed(project=True), by=[0, 0, 1, 1])[1] == 1
 
 
 def test_sparse_rows_in_thousands_of_groups():

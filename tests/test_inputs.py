@@ -44,7 +44,7 @@ from vendimeter.kernels import (
     Precomputed,
 )
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 COUNTS = np.random.default_rng(1).integers(0, 4, size=(6, 5)) + np.eye(6, 5, dtype=np.int64)
@@ -294,7 +294,7 @@ MATRICES = {
     "sparse zeros": (lambda: vm.score(sparse.csr_array((2, 2)), "precomputed"), DiagonalError, ["diagonal"]),
     "one zero on the diagonal": (lambda: vm.score(np.diag([1.0, 0]), "precomputed"), DiagonalError, ["K[1, 1] = 0"]),
     "normalising a zero": (
-        lambda: vm.score(np.diag([1.0, 0]), "precomputed", normalize=True), DiagonalError, ["K[1, 1] = 0", "positive"],
+        lambda: vm.score(np.diag([1.0, 0]), Precomputed(normalize=True)), DiagonalError, ["K[1, 1] = 0", "positive"],
     ),
     "normalising a negative": (
         lambda: vm.score(np.diag([1.0, -1]), Precomputed(normalize=True)), DiagonalError, ["K[1, 1] = -1", "positive"],
@@ -742,7 +742,7 @@ def test_a_plan_looks_at_each_row_once_and_at_those_with_weight_only():
 
     class Noting(Kernel):
         def build(self, samples, rng):
-            return Features(np.asarray(samples), prepare)
+            return FeatureRows(np.asarray(samples), prepare)
 
     vm.plan(np.r_[np.ones((3000, 40)), np.eye(40)], Noting())
     assert seen == list(range(3040))
@@ -925,10 +925,10 @@ ALLOWED = {
         expected([[1, math.exp(-1)], [math.exp(-1), 1]]),
     ),
     "a function mended": (
-        lambda: vm.score([0, 1], before, symmetrize=True), expected([[1, 0.15], [0.15, 1]]),
+        lambda: vm.score([0, 1], FromFunction(before, symmetrize=True)), expected([[1, 0.15], [0.15, 1]]),
     ),
     "a function of many mended": (
-        lambda: vm.score(list(range(80)), before, symmetrize=True), expected(0.15 + 0.85 * np.eye(80)),
+        lambda: vm.score(list(range(80)), FromFunction(before, symmetrize=True)), expected(0.15 + 0.85 * np.eye(80)),
     ),
     "labels in a pandas categorical": (
         lambda: vm.score_groups(list("aabc"), "match", by=pd.Categorical(["u", "u", "v", "v"]))["v"], 2.0,
@@ -1154,11 +1154,12 @@ def test_every_dtype_and_layout_of_rows_is_right_and_left_as_it_was(dtype, layou
 def test_every_layout_of_a_matrix_is_right_and_left_as_it_was(layout, options, dtype):
     matrix = LAYOUTS[layout](CORRELATED.astype(dtype))  # all entries are exact in float16
     kept = matrix.copy()
-    assert vm.score(matrix, "precomputed", **options) == pytest.approx(expected(CORRELATED), rel=1e-9)
-    assert vm.score(matrix, "precomputed", weights=[0.5, 0.25, 0.25], **options) == pytest.approx(
+    kernel = Precomputed(**options)
+    assert vm.score(matrix, kernel) == pytest.approx(expected(CORRELATED), rel=1e-9)
+    assert vm.score(matrix, kernel, weights=[0.5, 0.25, 0.25]) == pytest.approx(
         expected(CORRELATED, [0.5, 0.25, 0.25]), rel=1e-9
     )
-    groups = vm.score_groups(matrix, "precomputed", by=[0, 0, 0], **options)
+    groups = vm.score_groups(matrix, kernel, by=[0, 0, 0])
     assert groups[0] == pytest.approx(expected(CORRELATED), rel=1e-9)
     np.testing.assert_array_equal(matrix, kept)
 

@@ -162,8 +162,8 @@ def test_a_diagonal_that_is_not_one_is_an_error_and_is_mended_on_request():
         vm.score(5 * np.eye(3), "precomputed")
     with pytest.raises(DiagonalError, match=r"K\[0, 0\] = 5; .*normalize=True"):
         vm.score(sparse.csr_array(5 * np.eye(3)), "precomputed")
-    assert vm.score(5 * np.eye(3), "precomputed", normalize=True) == pytest.approx(3, rel=1e-12)
-    assert vm.score(sparse.csr_array(5 * np.eye(3)), "precomputed", normalize=True) == pytest.approx(
+    assert vm.score(5 * np.eye(3), Precomputed(normalize=True)) == pytest.approx(3, rel=1e-12)
+    assert vm.score(sparse.csr_array(5 * np.eye(3)), Precomputed(normalize=True)) == pytest.approx(
         3, rel=1e-12
     )
 
@@ -185,7 +185,7 @@ def test_an_asymmetric_matrix_is_an_error_that_names_the_place(container):
     for matrix, there, back in ((lopsided, "0.9", "0"), (lopsided.T.copy(), "0", "0.9")):
         with pytest.raises(AsymmetryError, match=rf"K\[0, 1\] = {there} but K\[1, 0\] = {back}\."):
             vm.score(container(matrix), "precomputed")
-        assert vm.score(container(matrix), "precomputed", symmetrize=True) == pytest.approx(
+        assert vm.score(container(matrix), Precomputed(symmetrize=True)) == pytest.approx(
             expected([[1, 0.45], [0.45, 1]]), rel=1e-12
         )
 
@@ -222,7 +222,7 @@ def test_negative_eigenvalues_are_an_error_that_says_by_how_much(container):
     assert f"lowest eigenvalue is {lowest:.4g}" in str(caught.value)
     assert f"hold {-lowest / 3:.4g} of a total of 1" in str(caught.value)
     assert "project=True" in str(caught.value)
-    projected = vm.score(container(chain), "precomputed", project=True)
+    projected = vm.score(container(chain), Precomputed(project=True))
     kept = np.array([1 + 0.9 * math.sqrt(2), 1.0])
     kept /= kept.sum()
     assert projected == pytest.approx(np.exp(-np.sum(kept * np.log(kept))), rel=1e-12)
@@ -232,8 +232,8 @@ def test_negative_eigenvalues_are_an_error_that_says_by_how_much(container):
 def test_groups_record_the_mass_they_lost():
     """The official package has no groups; here nothing is dropped in silence either."""
     chain = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.9], [0.0, 0.9, 1.0]])
-    groups = vm.score_groups(chain, "precomputed", by=["a", "a", "a"], project=True)
-    assert groups["a"] == pytest.approx(vm.score(chain, "precomputed", project=True), rel=1e-12)
+    groups = vm.score_groups(chain, Precomputed(project=True), by=["a", "a", "a"])
+    assert groups["a"] == pytest.approx(vm.score(chain, Precomputed(project=True)), rel=1e-12)
     assert groups["a"].diagnostics["removed_mass"] == pytest.approx((0.9 * math.sqrt(2) - 1) / 3, rel=1e-9)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from vendimeter import _saved
 from vendimeter._arrays import is_sparse
 from vendimeter._devices import as_like, concat, is_foreign
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows
 
 __all__ = ["Kept", "compacted", "joined", "joined_masses", "read_rows", "row_bytes"]
 
@@ -33,8 +33,8 @@ class Kept:
         return float(self.count if self.masses is None else self.masses.sum())
 
     @property
-    def features(self) -> Features:
-        return Features(self.rows, rounding=self.rounding)
+    def features(self) -> FeatureRows:
+        return FeatureRows(self.rows, rounding=self.rounding)
 
     @property
     def nbytes(self) -> int:

@@ -18,8 +18,9 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._messages import brief, digits
-from vendimeter.errors import AsymmetryError, DiagonalError, InputError, MatrixError
+from vendimeter._messages import digits
+from vendimeter._options import check_flag
+from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
 from vendimeter.spectrum import UNIT
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "check_diagonal",
     "check_stack",
     "entry_tolerance",
+    "mending",
     "not_finite",
     "tolerance_of",
 ]
@@ -43,15 +45,13 @@ class Policy:
 
     def __post_init__(self) -> None:
         for name in ("normalize", "symmetrize", "project"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InputError(f"{name}={brief(getattr(self, name))}; expected True or False.")
+            check_flag(getattr(self, name), name)
 
-    def __or__(self, other: Policy) -> Policy:
-        return Policy(
-            self.normalize or other.normalize,
-            self.symmetrize or other.symmetrize,
-            self.project or other.project,
-        )
+
+def mending(option: str) -> str:
+    """How a user has a matrix or function mended: the part of a sentence that every error about one ends with."""
+    ways = f"Precomputed({option}=True), or for a function FromFunction(k, {option}=True),"
+    return f"take kernel=vendimeter.kernels.{ways}"
 
 
 def entry_tolerance(dtype: np.dtype) -> float:
@@ -192,8 +192,8 @@ def _asymmetry(data: Any, place: tuple[int, int], names: np.ndarray, what: str) 
     (i, j), (a, b) = place, names[list(place)]
     return AsymmetryError(
         f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
-        f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or pass symmetrize=True to "
-        "average the two."
+        f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or {mending('symmetrize')} to average "
+        "the two."
     )
 
 
@@ -220,7 +220,7 @@ def check_diagonal(
     if off > max(tolerance, 1e-9):
         raise DiagonalError(
             f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; expected every item to have "
-            f"similarity 1 with itself. Mend the kernel, or pass normalize=True to divide each {what}[i, j] "
-            f"by √({what}[i, i] {what}[j, j])."
+            f"similarity 1 with itself. Mend the kernel, or {mending('normalize')} to divide each {what}[i, j] by "
+            f"√({what}[i, i] {what}[j, j])."
         )
     return 2 * off

@@ -17,7 +17,7 @@ from vendimeter._options import check_rng
 from vendimeter._score import similarity_of
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
-from vendimeter.errors import InputError, MatrixError
+from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
 from vendimeter.similarity import Similarity
 
@@ -83,7 +83,7 @@ def collected(
         if "reference" in sources and sources["reference"].weights is not None:
             raise _weighted("reference", function.__name__)
         wide = wide_mode("float64", given.get("samples"), given.get("reference"))
-        with wide, _placed(sources), _mended_by_kernels():
+        with wide, _placed(sources):
             return function(*bound.args, **bound.kwargs)
 
     return taking
@@ -107,20 +107,6 @@ def _weighted(what: str, metric: str) -> InputError:
         f"the {what} has weights, and {metric} counts every sample once; expected samples of equal weight. Pass "
         f"{what}.samples to leave the weights away."
     )
-
-
-@contextmanager
-def _mended_by_kernels() -> Iterator[None]:
-    """Where a score would take normalize, symmetrize or project=True, a metric leaves that to its kernel."""
-    try:
-        yield
-    except MatrixError as error:
-        text = str(error)
-        for option in ("normalize", "symmetrize", "project"):
-            text = text.replace(
-                f"pass {option}=True", f"take kernel=vendimeter.kernels.Precomputed({option}=True)"
-            )
-        raise type(error)(text) from None
 
 
 @contextmanager

@@ -43,6 +43,18 @@ class Membership:
     weights: np.ndarray | None
     sizes: np.ndarray
 
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray], weights: Sequence[np.ndarray] | None = None) -> Membership:
+        """Groups from the positions of the items of each, and their probabilities; a label is the group's position."""
+        sizes = np.array([len(part) for part in parts], dtype=np.int64)
+        return cls(
+            range(len(parts)),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate(parts).astype(np.int64),
+            None if weights is None else np.concatenate(weights),
+            sizes,
+        )
+
 
 def read(by: Any, n: int, mass: Mass | None) -> Membership:
     """Groups of n items from labels, sets of labels, or rows of weights or counts."""

@@ -12,7 +12,17 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter.errors import InputError
 
-__all__ = ["as_number", "byte_count", "bytes_shown", "check_rng", "generator", "whole_number"]
+__all__ = [
+    "as_number",
+    "byte_count",
+    "bytes_shown",
+    "check_confidence",
+    "check_flag",
+    "check_progress",
+    "check_rng",
+    "generator",
+    "whole_number",
+]
 
 
 def as_number(value: Any) -> float:
@@ -41,6 +51,29 @@ def check_rng(rng: Any, name: str = "rng") -> int:
     if not (0 <= number < math.inf and number == int(number)):
         raise InputError(f"{name}={brief(rng)}; expected a seed, a whole number from 0 up.")
     return int(rng)
+
+
+def check_confidence(confidence: Any) -> float:
+    """A probability with which something holds: from 0.5 up and below 1."""
+    number = as_number(confidence)
+    if not 0.5 <= number < 1:
+        raise InputError(
+            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
+        )
+    return number
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}={brief(value)}; expected True or False.")
+    return bool(value)
+
+
+def check_progress(progress: Any) -> None:
+    """Whether to show progress: always, never, or None for only on a terminal."""
+    if progress is not None and not isinstance(progress, bool | np.bool_):
+        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""From options to a solution: the problem, its plan, the solver, and a word if the tolerance was not met."""
+"""From a problem to its solution: the plan, the solver, and a word if the tolerance was not met."""
 
 from __future__ import annotations
 
@@ -9,52 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief, warn
-from vendimeter._options import as_number, byte_count
-from vendimeter.errors import InputError, ToleranceWarning
-from vendimeter.similarity import Similarity
+from vendimeter._messages import warn
+from vendimeter.errors import ToleranceWarning
 from vendimeter.solvers.carry_out import carry_out
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan, Problem, choose, prepared
 from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum
 
-__all__ = ["exact_seconds", "problem_of", "run", "unclaimed"]
-
-
-def problem_of(
-    similarity: Similarity,
-    weights: np.ndarray | None,
-    orders: list[float],
-    policy: Policy,
-    method: str,
-    precision: str,
-    tol: float | None,
-    confidence: float,
-    memory: int | str | None,
-    pivots: str,
-    rng: int,
-) -> Problem:
-    """The options, checked, with the similarity of the samples."""
-    if tol is not None and not 0 < as_number(tol) < 1:
-        raise InputError(f"tol={brief(tol)}; expected a relative half-width between 0 and 1, such as 1e-3.")
-    if not 0.5 <= as_number(confidence) < 1:
-        raise InputError(
-            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
-        )
-    return Problem(
-        similarity,
-        weights,
-        orders,
-        policy,
-        method,
-        precision,
-        None if tol is None else as_number(tol),
-        as_number(confidence),
-        None if memory is None else byte_count(memory, "memory"),
-        pivots,
-        rng,
-    )
+__all__ = ["exact_seconds", "run", "unclaimed"]
 
 
 def run(problem: Problem, report: Callable[[float, str], None] | None = None) -> tuple[Plan, Solution]:
@@ -63,10 +25,10 @@ def run(problem: Problem, report: Callable[[float, str], None] | None = None) ->
     before = problem.similarity.calls
     chosen = choose(problem)
     solution = carry_out(problem, chosen, report)
-    tol, orders = problem.tol, problem.orders
-    again = chosen.precision == "float32" and problem.precision == "auto" and chosen.method == "exact"
+    tol, orders = problem.solver.tol, problem.orders
+    again = chosen.precision == "float32" and problem.solver.precision == "auto" and chosen.method == "exact"
     if tol is not None and again and _widest(solution, orders) > tol:
-        problem = replace(problem, precision="float64")
+        problem = replace(problem, solver=replace(problem.solver, precision="float64"))
         chosen = choose(problem)
         solution = carry_out(problem, chosen, report)
     if problem.collapsed:

@@ -11,11 +11,9 @@ import numpy as np
 
 from vendimeter._arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
-from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief
-from vendimeter._options import check_rng
+from vendimeter._options import check_progress, check_rng
 from vendimeter._progress import Progress, showing
-from vendimeter._run import exact_seconds, problem_of, run
+from vendimeter._run import exact_seconds, run
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError
@@ -25,7 +23,8 @@ from vendimeter.kernels.random_features import stand_in
 from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
-from vendimeter.solvers.plan import Plan, choose, prepared, refuse
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import Plan, Problem, choose, prepared, refuse
 from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["plan", "profile", "score"]
@@ -47,9 +46,6 @@ def score(
     pivots: str = ...,
     memory: int | str | None = ...,
     precision: str = ...,
-    normalize: bool = ...,
-    symmetrize: bool = ...,
-    project: bool = ...,
     rng: int = ...,
     progress: bool | None = ...,
 ) -> Score: ...
@@ -67,9 +63,6 @@ def score(
     pivots: str = ...,
     memory: int | str | None = ...,
     precision: str = ...,
-    normalize: bool = ...,
-    symmetrize: bool = ...,
-    project: bool = ...,
     rng: int = ...,
     progress: bool | None = ...,
 ) -> Profile: ...
@@ -87,9 +80,6 @@ def score(
     pivots: str = "random",
     memory: int | str | None = None,
     precision: str = "auto",
-    normalize: bool = False,
-    symmetrize: bool = False,
-    project: bool = False,
     rng: int = 0,
     progress: bool | None = None,
 ) -> Score | Profile:
@@ -136,9 +126,6 @@ def score(
         Of products. "float64" upcasts block by block. "float32" for features measures its error in the same pass, level
         "probabilistic" (1 − 10⁻⁶); "auto" takes it for float32 and float16 rows with n·d² above 10¹¹ and orders from
         1 up. "float32" with "lanczos" does not bound the rounding of products, level "estimated".
-    normalize, symmetrize, project : bool
-        Mend a similarity matrix that is not quite one: divide by √(K_ii K_jj); average with the transpose; drop
-        negative eigenvalues and record their mass in the diagnostics. Without them such a matrix is an error.
     rng : int
         Seed of everything random (probes, pivots, the subsample of a median heuristic).
     progress : bool, optional
@@ -176,23 +163,19 @@ def score(
     began = time.perf_counter()
     orders, several = parse_orders(q)
     rng = check_rng(rng)
-    policy = Policy(normalize, symmetrize, project)
-    if progress not in (None, True, False):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    solver = Solver(tol, confidence, method, pivots, memory, precision)  # type: ignore[arg-type]
+    check_progress(progress)
     if method == "random-features":
         kernel = stand_in(as_kernel(kernel), seed=rng)
     _check_weighted(samples, weights, counts)
     with wide_mode(precision, samples), showing(progress):
         similarity = similarity_of(samples, kernel, rng)
         p, n = probabilities(weights, counts, similarity.n)
-        problem = problem_of(
-            similarity, p, orders, policy, method, precision, tol, confidence, memory, pivots, rng
-        )
         with Progress("vendimeter", progress) as bar:
-            chosen, solution = run(problem, bar.step)
+            chosen, solution = run(Problem(similarity, p, orders, solver, rng), bar.step)
     seconds = {"seconds": round(time.perf_counter() - began, 4)} | exact_seconds(chosen)
     solution = replace(solution, notes=solution.notes | seconds)
-    scores = [to_score(solution, chosen, policy, order, n, similarity.kernel) for order in orders]
+    scores = [to_score(solution, chosen, order, n, similarity.kernel) for order in orders]
     return Profile(scores) if several else scores[0]
 
 
@@ -300,9 +283,6 @@ def plan(
     pivots: str = "random",
     memory: int | str | None = None,
     precision: str = "auto",
-    normalize: bool = False,
-    symmetrize: bool = False,
-    project: bool = False,
     rng: int = 0,
 ) -> Plan:
     """What `score` would do with the same arguments, and why, before anything is computed.
@@ -316,7 +296,7 @@ def plan(
     ----------
     samples, kernel, q, weights, counts
         As for `vendimeter.score`.
-    tol, confidence, method, pivots, memory, precision, normalize, symmetrize, project, rng
+    tol, confidence, method, pivots, memory, precision, rng
         As for `vendimeter.score`.
 
     Returns
@@ -336,44 +316,25 @@ def plan(
     """
     orders, _ = parse_orders(q)
     rng = check_rng(rng)
+    solver = Solver(tol, confidence, method, pivots, memory, precision)  # type: ignore[arg-type]
     if method == "random-features":
         kernel = stand_in(as_kernel(kernel), seed=rng)
     _check_weighted(samples, weights, counts)
     with wide_mode(precision, samples):
         similarity = similarity_of(samples, kernel, rng)
         p, _ = probabilities(weights, counts, similarity.n)
-        problem = problem_of(
-            similarity,
-            p,
-            orders,
-            Policy(normalize, symmetrize, project),
-            method,
-            precision,
-            tol,
-            confidence,
-            memory,
-            pivots,
-            rng,
-        )
-        problem = prepared(problem)
+        problem = prepared(Problem(similarity, p, orders, solver, rng))
         chosen = choose(problem)
         refuse(problem)
         return chosen
 
 
-def mended(policy: Policy) -> dict[str, str]:
-    """For the diagnostics: what the caller asked to mend."""
-    asked = [name for name in ("normalize", "symmetrize", "project") if getattr(policy, name)]
-    return {"asked_to": ", ".join(asked)} if asked else {}
-
-
-def to_score(solution: Solution, plan: Plan, policy: Policy, q: float, n: int, kernel: Any) -> Score:
+def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
     """What a solver found, as the score of one order."""
     answer = solution.spectrum.score(q)
     notes: dict[str, Any] = {
         "kernel": repr(kernel),
         "reason": plan.reason,
-        **mended(policy),
         **solution.notes,
     }
     if kernel is not None and kernel.caveat is not None:

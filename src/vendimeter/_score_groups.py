@@ -11,22 +11,21 @@ import numpy as np
 from vendimeter import _frames, _tables
 from vendimeter._arrays import is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, is_real, local, namespace, wide_mode
-from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, join, read, split
 from vendimeter._messages import brief, in_group, shape_of, unknown
 from vendimeter._options import check_rng
-from vendimeter._run import run
-from vendimeter._score import mended, refuse_matrix, similarity_of
+from vendimeter._score import refuse_matrix, similarity_of
 from vendimeter._weights import raw_weights
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.groups import Columns, GroupScores
+from vendimeter.groups import GroupScores
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
-from vendimeter.similarity import Matrix, Similarity
-from vendimeter.solvers.batched import SMALL, Batch, batches, matrix_batches
-from vendimeter.solvers.exact import clean, projected
-from vendimeter.solvers.plan import PRECISIONS, Problem
-from vendimeter.spectrum import Eigenvalues, Level, parse_orders
+from vendimeter.similarity import Similarity
+from vendimeter.solvers.batched import SMALL, matrix_batches
+from vendimeter.solvers.groups import SolvedGroups, add_batch, add_large, solve_groups
+from vendimeter.solvers.options import PRECISIONS, Solver
+from vendimeter.solvers.plan import Problem
+from vendimeter.spectrum import parse_orders
 
 __all__ = ["score_groups"]
 
@@ -41,9 +40,6 @@ def score_groups(
     counts: Any = None,
     method: str = "auto",
     precision: str = "auto",
-    normalize: bool = False,
-    symmetrize: bool = False,
-    project: bool = False,
     rng: int = 0,
 ) -> GroupScores:
     """The score of every group of a collection, thousands of them at once.
@@ -64,7 +60,7 @@ def score_groups(
     weights, counts : array, optional
         As for `vendimeter.score`, normalised within each group; or of shape (groups, n), one row a group over all items
         (sites × species over one shared similarity).
-    method, precision, normalize, symmetrize, project, rng
+    method, precision, rng
         As for `vendimeter.score`.
 
     Returns
@@ -85,10 +81,12 @@ def score_groups(
         if given not in known:
             raise unknown(what, given, known)
     orders, several = parse_orders(q)
-    request = Request(orders, precision, Policy(normalize, symmetrize, project), check_rng(rng))
+    request = Request(orders, precision, check_rng(rng))
+    left_out = 0
     if isinstance(samples, Collection):
         collection, labels = samples, samples.labels_by(by)
         collection.refuse_default(kernel)
+        left_out = collection.skipped.count
         if collection.is_group:
             found = _score_groups(collection.groups(by), kernel, None, weights, counts, request)
         else:
@@ -96,15 +94,19 @@ def score_groups(
             mass = weights if own else collection.probabilities()
             with collection.placed():
                 found = _score_groups(collection.samples, kernel, labels, mass, counts, request)
-        if collection.skipped.count:
-            found.notes["left_out"] = collection.skipped.count
-        return found.result(several)
-    samples = _frames.known(samples)
-    with wide_mode(precision, samples):
-        return _score_groups(samples, kernel, by, weights, counts, request).result(several)
+    else:
+        samples = _frames.known(samples)
+        with wide_mode(precision, samples):
+            found = _score_groups(samples, kernel, by, weights, counts, request)
+    return GroupScores(*found, several, left_out)
 
 
-def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: Request) -> Columns:
+Found = tuple[
+    Sequence[Hashable], SolvedGroups, Kernel
+]  # the labels, what was found, and the kernel as fitted
+
+
+def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: Request) -> Found:
     mass = raw_weights(weights, counts, dimensions=2)
     if by is None and (mass is None or mass.values.ndim == 1):
         if mass is not None:
@@ -125,10 +127,7 @@ def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any,
         by = given.index  # the rows of a pandas frame have names
     similarity = similarity_of(samples, kernel, request.rng)
     groups = read(by, similarity.n, mass)
-    found = Columns(groups.labels, request.orders, repr(similarity.kernel))
-    found.notes |= mended(request.policy)
-    solve_groups(found, np.arange(len(groups.labels)), similarity, groups, request)
-    return found
+    return groups.labels, request.solved(similarity, groups), similarity.kernel
 
 
 @dataclass(frozen=True)
@@ -137,11 +136,14 @@ class Request:
 
     orders: list[float]
     precision: str
-    policy: Policy
     rng: int
 
+    def solved(self, similarity: Similarity, groups: Membership) -> SolvedGroups:
+        """The groups of one collection."""
+        return solve_groups(similarity, groups, self.orders, precision=self.precision, rng=self.rng)
 
-def _separate(groups: Any, asked: Any, request: Request) -> Columns:
+
+def _separate(groups: Any, asked: Any, request: Request) -> Found:
     """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
     kernel: Kernel = as_kernel(asked)
     stack: Any = local(groups)
@@ -165,14 +167,13 @@ def _separate(groups: Any, asked: Any, request: Request) -> Columns:
     if axes == 3 and isinstance(kernel, Precomputed):
         matrices = _stacked_matrices(stack, kernel, request)
         if matrices is not None:
-            return matrices
+            return range(len(stack)), matrices, kernel
     labels, parts = split(groups)
     if isinstance(asked, str) and asked == "cosine":
         for label, part in zip(labels, parts, strict=True):
             with in_group(label):
                 refuse_matrix(part)
-    found = Columns(labels, request.orders, repr(kernel))
-    found.notes |= mended(request.policy)
+    found = SolvedGroups(len(labels), request.orders)
     # Large groups are scored where they lie, without a joint copy, and matrices cannot be joined at all. But a kernel
     # whose parameters come from data must see all items at once.
     alone = isinstance(kernel, Precomputed | FromDistances)
@@ -180,172 +181,78 @@ def _separate(groups: Any, asked: Any, request: Request) -> Columns:
     for g, part in enumerate(parts):
         size = length(part)
         if size and (alone or (kernel.fitted and size > SMALL)):
-            _by_itself(found, g, part, kernel, request)
+            _by_itself(found, g, labels[g], part, kernel, request)
         elif size:
             together.append(g)
     if together:
-        _together(found, together, parts, kernel, request)
+        kernel = _together(found, together, labels, parts, kernel, request)
     elif not found.sizes.any():
         raise EmptyError("every group is empty; expected at least one item.")
-    return found
+    return labels, found, kernel
 
 
-def _stacked(groups: Any, kernel: Kernel, request: Request) -> Columns:
+def _stacked(groups: Any, kernel: Kernel, request: Request) -> Found:
     """An array of groups × items × columns: one collection of all items, without a copy where it lies in order."""
     count, size, width = groups.shape
     if not count or not size:
         raise EmptyError(f"samples has shape {shape_of(groups.shape)}; expected at least one group and item.")
-    found = Columns(range(count), request.orders, repr(kernel))
-    found.notes |= mended(request.policy)
+    labels = range(count)
     rows = namespace(groups).reshape(groups, (count * size, width))
     starts = np.arange(count + 1) * size
+    members = Membership(labels, starts, np.arange(count * size), None, np.full(count, size))
     similarity = kernel.similarity(rows, rng=request.rng)
-    found.kernel = repr(similarity.kernel)
     try:
-        solve_groups(
-            found,
-            np.arange(count),
-            similarity,
-            Membership(found.labels, starts, np.arange(count * size), None, np.full(count, size)),
-            request,
-        )
+        return labels, request.solved(similarity, members), similarity.kernel
     except InputError:
         # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
-        for g in range(count):
-            _by_itself(found, g, groups[g, ...], kernel, request)
+        found = SolvedGroups(count, request.orders)
+        for g in labels:
+            _by_itself(found, g, g, groups[g, ...], kernel, request)
         raise
+
+
+def _stacked_matrices(stack: Any, kernel: Precomputed, request: Request) -> SolvedGroups | None:
+    """An array of groups × items × items of similarities; None where each must be looked at by itself."""
+    count, size, columns = stack.shape
+    ready = count and 0 < size == columns <= SMALL and is_real(stack)
+    solved = matrix_batches(stack) if ready and not (kernel.normalize or kernel.symmetrize) else None
+    if solved is None:
+        return None
+    found = SolvedGroups(count, request.orders)
+    found.sizes[:] = size
+    for batch in solved:
+        add_batch(found, batch, range(count), project=kernel.project, uniform=True, trusted=False)
     return found
 
 
-def _stacked_matrices(stack: Any, kernel: Precomputed, request: Request) -> Columns | None:
-    """An array of groups × items × items of similarities; None where each must be looked at by itself."""
-    count, size, columns = stack.shape
-    policy = request.policy | Policy(kernel.normalize, kernel.symmetrize, kernel.project)
-    ready = count and 0 < size == columns <= SMALL and is_real(stack)
-    found = matrix_batches(stack) if ready and not (policy.normalize or policy.symmetrize) else None
-    if found is None:
-        return None
-    groups = Columns(range(count), request.orders, repr(kernel))
-    groups.notes |= mended(request.policy)
-    groups.sizes[:] = size
-    for batch in found:
-        _take(
-            groups,
-            np.arange(count),
-            batch,
-            groups.labels,
-            project=policy.project,
-            uniform=True,
-            trusted=False,
-        )
-    return groups
-
-
-def _together(found: Columns, chosen: list[int], parts: list[Any], kernel: Kernel, request: Request) -> None:
-    """Small groups as one collection."""
+def _together(
+    found: SolvedGroups,
+    chosen: list[int],
+    labels: Sequence[Hashable],
+    parts: list[Any],
+    kernel: Kernel,
+    request: Request,
+) -> Kernel:
+    """Small groups as one collection; gives the kernel as it was fitted on them."""
     joined, sizes = join([parts[g] for g in chosen])
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    groups = Membership([found.labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
+    members = Membership([labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
     try:
         similarity = kernel.similarity(joined, rng=request.rng)
-        solve_groups(found, np.array(chosen), similarity, groups, request)
+        found.put(np.array(chosen), request.solved(similarity, members))
     except InputError:
         # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
         for g in chosen:
-            _by_itself(found, g, parts[g], kernel, request)
+            _by_itself(found, g, labels[g], parts[g], kernel, request)
         raise
-    found.kernel = repr(similarity.kernel)
+    return similarity.kernel
 
 
-def _by_itself(found: Columns, g: int, part: Any, kernel: Kernel, request: Request) -> None:
-    with in_group(found.labels[g]):
+def _by_itself(
+    found: SolvedGroups, g: int, label: Hashable, part: Any, kernel: Kernel, request: Request
+) -> None:
+    solver = Solver(method="exact", precision=request.precision)
+    with in_group(label):
         similarity = kernel.similarity(part, rng=request.rng)
-    found.sizes[g] = similarity.n
-    _one(found, g, similarity, None, request)
-
-
-def solve_groups(
-    found: Columns, places: np.ndarray, similarity: Similarity, groups: Membership, request: Request
-) -> None:
-    """Score the groups of one collection; group g of `groups` goes to row places[g] of the result."""
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked(request.policy)
-    elif not similarity.trusted:
-        similarity.policy = similarity.policy | request.policy
-    project = similarity.policy.project or request.policy.project
-    level: Level = "none" if similarity.kernel.approximate else "deterministic"
-    found.sizes[places] = groups.sizes
-    for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
-        uniform, trusted = groups.weights is None, similarity.trusted
-        _take(
-            found,
-            places,
-            batch,
-            groups.labels,
-            project=project,
-            uniform=uniform,
-            trusted=trusted,
-            level=level,
-        )
-    for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
-        part = slice(groups.starts[g], groups.starts[g + 1])
-        weights = None if groups.weights is None else groups.weights[part]
-        _one(found, int(places[g]), similarity.take(groups.items[part]), weights, request)
-
-
-def _take(
-    found: Columns,
-    places: np.ndarray,
-    batch: Batch,
-    labels: Sequence[Hashable],
-    *,
-    project: bool,
-    uniform: bool,
-    trusted: bool,
-    level: Level = "deterministic",
-) -> None:
-    """Eigenvalues of many groups; a negative one is rounding, or projected away on request, or an error."""
-    values, error, mass = batch.eigenvalues, batch.error, None
-    if project:
-        mass = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
-        values, error = projected(values, error)
-    else:
-        low = values[:, -1] < -np.maximum(batch.tolerance, error)
-        if low.any():
-            worst = int(np.flatnonzero(low)[0])
-            with in_group(labels[batch.groups[worst]]):
-                slack = float(batch.tolerance[worst])
-                clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
-        if not trusted:
-            error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
-    found.add(places[batch.groups], np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
-
-
-def _one(found: Columns, g: int, part: Similarity, weights: np.ndarray | None, request: Request) -> None:
-    """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
-    orders = [1.0, *request.orders]
-    with in_group(found.labels[g]):
-        _, solution = run(
-            Problem(
-                part,
-                weights,
-                orders,
-                request.policy,
-                method="exact",
-                precision=request.precision,
-                rng=request.rng,
-            )
-        )
-    spectrum = solution.spectrum
-    assert isinstance(spectrum, Eigenvalues)
-    removed = solution.notes.get("removed_mass")
-    mass = None if removed is None else np.array([removed])
-    found.add(
-        np.array([g]),
-        spectrum.eigenvalues[None],
-        np.array([spectrum.error]),
-        removed=mass,
-        level=spectrum.level,
-    )
-    found.confidence[g] = spectrum.confidence
-    found.method[g] = solution.method
+        found.sizes[g] = similarity.n
+        add_large(found, g, Problem(similarity, None, request.orders, solver, request.rng))

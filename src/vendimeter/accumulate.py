@@ -16,7 +16,6 @@ from vendimeter import _frames, _saved
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, local, to_host, wide_mode
 from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
-from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._options import check_rng
 from vendimeter._run import run, unclaimed
@@ -29,9 +28,10 @@ from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels._identity import difference, identity
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.results import Profile
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.exact import Solution, of_gram
 from vendimeter.solvers.gram import PROBES, GramSum
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Plan, Problem
 from vendimeter.spectrum import parse_orders
 
@@ -398,7 +398,7 @@ class Accumulator:
         d, updates = self.width, f"{self.updates} update{'s' if self.updates != 1 else ''}"
         held = f"the {d}×{d} matrix of features" if self._sum is not None else "feature rows"
         plan = Plan("columns", "float64", f"{held}, accumulated over {updates}")
-        scores = [to_score(solution, plan, Policy(), order, self.n, self.kernel) for order in orders]
+        scores = [to_score(solution, plan, order, self.n, self.kernel) for order in orders]
         return Profile(scores) if several else scores[0]
 
     def profile(self, q: Any = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))) -> Profile:
@@ -417,21 +417,21 @@ class Accumulator:
             else:
                 features, masses = self._rows()
                 weights = None if masses is None else masses / masses.sum()
-                _, found = run(
-                    Problem(features, weights, orders, method="exact", precision=self.precision, rng=self.rng)
-                )
+                solver = Solver(method="exact", precision=self.precision)
+                _, found = run(Problem(features, weights, orders, solver, self.rng))
         self._found = found
         return found
 
-    def _rows(self) -> tuple[Features, np.ndarray | None]:
+    def _rows(self) -> tuple[FeatureRows, np.ndarray | None]:
         """The kept rows as one collection, and their masses."""
         if not self._kept:
             seen = "every item has weight 0" if self.n else "no item was added"
             raise EmptyError(f"{seen}, and the diversity of nothing is undefined; update it first.")
-        features = Features(
-            joined([part.rows for part in self._kept]), rounding=max(part.rounding for part in self._kept)
+        features = FeatureRows(
+            joined([part.rows for part in self._kept]),
+            rounding=max(part.rounding for part in self._kept),
+            kernel=self.kernel,
         )
-        features.kernel = self.kernel
         return features, joined_masses(self._kept)
 
     @property

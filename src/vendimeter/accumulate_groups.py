@@ -18,11 +18,9 @@ from vendimeter import _frames, _saved, _tables
 from vendimeter._arrays import is_sparse, refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._kept_rows import joined
-from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership, read
 from vendimeter._messages import brief, unknown
 from vendimeter._options import byte_count, bytes_shown
-from vendimeter._score_groups import Request, solve_groups
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.accumulate import (
     Accumulator,
@@ -33,10 +31,11 @@ from vendimeter.accumulate import (
     sum_bytes,
 )
 from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
-from vendimeter.groups import Columns, GroupScores
+from vendimeter.groups import GroupScores
 from vendimeter.io.collection import Collection
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
+from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["GroupAccumulator"]
@@ -227,7 +226,7 @@ class GroupAccumulator:
                 # All rows are made, and so checked, before any label is touched.
                 rows = features.rows(slice(None) if len(used) == features.n else used)
                 own = [np.searchsorted(used, part) for part in own]
-                batch = Features(rows, rounding=features.rounding)
+                batch = FeatureRows(rows, rounding=features.rounding)
             self._check_room(groups, own, features.width, None if batch is None else batch.data)
             self._empty.width, self._empty._identity, self._total = features.width, behind, total
             try:
@@ -456,12 +455,11 @@ class GroupAccumulator:
         orders, several = parse_orders(q)
         if not self._order:
             raise EmptyError("no item was added, so there are no groups; update it first.")
-        found = Columns(self.labels, orders, repr(self.kernel))
-        request = Request(orders, self._empty.precision, Policy(), self._empty.rng)
-        waiting: list[tuple[int, Features, np.ndarray | None]] = []
+        labels, found = self.labels, SolvedGroups(len(self._order), orders)
+        waiting: list[tuple[int, FeatureRows, np.ndarray | None]] = []
         size = 0
         with wide_mode(self._empty.precision, *(mine._like for mine in self._held.values())):
-            for g, label in enumerate(self.labels):
+            for g, label in enumerate(labels):
                 mine = self._peek(label)
                 found.sizes[g] = mine.n  # of items with weight
                 if not mine.mass:
@@ -472,12 +470,38 @@ class GroupAccumulator:
                         waiting.append((g, features, masses))
                         size += 8 * features.n * features.width
                         if size > CHUNK_BYTES:
-                            _solve_small(found, waiting, request)
+                            self._solve_small(found, waiting)
                             waiting, size = [], 0
                         continue
                 _add_large(found, g, mine)
-            _solve_small(found, waiting, request)
-        return found.result(several)
+            self._solve_small(found, waiting)
+        return GroupScores(labels, found, self.kernel, several)
+
+    def _solve_small(
+        self, found: SolvedGroups, waiting: list[tuple[int, FeatureRows, np.ndarray | None]]
+    ) -> None:
+        """Small groups of kept rows, in batches."""
+        if not waiting:
+            return
+        places = np.array([g for g, _, _ in waiting])
+        parts = [features for _, features, _ in waiting]
+        whole = FeatureRows(
+            joined([part.data for part in parts]),
+            rounding=max(part.rounding for part in parts),
+            kernel=parts[0].kernel,
+        )
+        shares = None
+        if any(masses is not None for _, _, masses in waiting):
+            shares = np.concatenate([
+                np.full(part.n, 1 / part.n) if masses is None else masses / masses.sum()
+                for part, (_, _, masses) in zip(parts, waiting, strict=True)
+            ])  # fmt: skip
+        starts = np.concatenate([[0], np.cumsum([part.n for part in parts])])
+        labels = [self.labels[g] for g in places.tolist()]
+        groups = Membership(labels, starts, np.arange(starts[-1]), shares, found.sizes[places])
+        empty = self._empty
+        solved = solve_groups(whole, groups, found.orders, precision=empty.precision, rng=empty.rng)
+        found.put(places, solved)
 
     # -------------------------------------------------------------------------------------------- to and from disk
 
@@ -587,34 +611,7 @@ def _check_sizes(by: Any, mass: Mass | None, n: int) -> tuple[Sequence[Hashable]
     return groups.labels, np.split(groups.items, groups.starts[1:-1]) if len(groups.labels) else []
 
 
-def _solve_small(
-    found: Columns, waiting: list[tuple[int, Features, np.ndarray | None]], request: Request
-) -> None:
-    """Small groups of kept rows, in batches."""
-    if not waiting:
-        return
-    parts = [features for _, features, _ in waiting]
-    whole = Features(joined([part.data for part in parts]), rounding=max(part.rounding for part in parts))
-    whole.kernel = parts[0].kernel
-    counts = np.array([part.n for part in parts])
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    shares = [
-        np.full(part.n, 1 / part.n) if masses is None else masses / masses.sum()
-        for part, (_, _, masses) in zip(parts, waiting, strict=True)
-    ]
-    uniform = all(masses is None for _, _, masses in waiting)
-    places = np.array([g for g, _, _ in waiting])
-    groups = Membership(
-        [found.labels[g] for g in places.tolist()],
-        starts,
-        np.arange(starts[-1]),
-        None if uniform else np.concatenate(shares),
-        found.sizes[places],
-    )
-    solve_groups(found, places, whole, groups, request)
-
-
-def _add_large(found: Columns, g: int, mine: Accumulator) -> None:
+def _add_large(found: SolvedGroups, g: int, mine: Accumulator) -> None:
     """A group that is solved by itself."""
     solution = mine._solution()
     spectrum = solution.spectrum

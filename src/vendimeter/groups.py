@@ -14,57 +14,13 @@ from vendimeter._messages import brief, printable, unknown
 from vendimeter.errors import InputError
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
-from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
+from vendimeter.solvers.groups import SolvedGroups
+from vendimeter.spectrum import Eigenvalues, Level
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Columns", "GroupScores"]
-
-
-class Columns:
-    """The columns of a GroupScores while they fill; what is not filled is an empty group."""
-
-    def __init__(self, labels: Sequence[Hashable], orders: Sequence[float], kernel: str):
-        count, shape = len(labels), (len(labels), len(orders))
-        self.labels, self.orders, self.kernel = list(labels), list(orders), kernel
-        self.notes: dict[str, Any] = {}  # diagnostics that all groups share
-        self.value, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
-        self.error = np.full(count, np.nan)
-        self.removed = np.full(count, np.nan)  # mass of negative eigenvalues, where these were projected away
-        self.sizes = np.zeros(count, dtype=np.int64)
-        self.level: list[Level] = ["none"] * count
-        self.confidence = [1.0] * count
-        self.method = ["empty"] * count
-        self.spectra: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def add(
-        self,
-        groups: np.ndarray,
-        eigenvalues: np.ndarray,
-        error: np.ndarray,
-        *,
-        removed: np.ndarray | None = None,
-        level: Level = "deterministic",
-    ) -> None:
-        """Groups with the same number of eigenvalues."""
-        for k, q in enumerate(self.orders):
-            self.value[groups, k] = value = hill(eigenvalues, q, zero_below=2 * error)
-            if level != "none":
-                low, high = bracket(eigenvalues, error, q)
-                self.low[groups, k], self.high[groups, k] = low, high
-                self.value[groups, k] = np.clip(value, low, high)
-        self.error[groups] = error
-        eigenvalues.flags.writeable = False
-        if removed is not None:
-            self.removed[groups] = removed
-        self.spectra.append((groups, eigenvalues))
-        for g in groups.tolist():
-            self.level[g], self.method[g] = level, "batched"
-
-    def result(self, several: bool) -> GroupScores:
-        """The finished groups; with several orders each has a Profile."""
-        return GroupScores(self, several)
+__all__ = ["GroupScores"]
 
 
 class GroupScores:
@@ -96,17 +52,18 @@ class GroupScores:
     [2.0, 1.0, nan]
     """
 
-    def __init__(self, columns: Columns, several: bool):
-        self.labels = columns.labels
-        self.q = np.array(columns.orders) if several else columns.orders[0]
-        self.sizes = columns.sizes
-        self._orders, self._several, self._columns, self._kernel = (
-            columns.orders,
-            several,
-            columns,
-            columns.kernel,
-        )
-        for column in (columns.value, columns.low, columns.high, columns.sizes):
+    def __init__(
+        self,
+        labels: Sequence[Hashable],
+        solved: SolvedGroups,
+        kernel: Any,
+        several: bool,
+        left_out: int = 0,
+    ):
+        self.labels, self.sizes = list(labels), solved.sizes
+        self.q = np.array(solved.orders) if several else solved.orders[0]
+        self._solved, self._kernel, self._several, self._left_out = solved, repr(kernel), several, left_out
+        for column in (solved.value, solved.low, solved.high, solved.sizes):
             column.flags.writeable = False
 
     def _shaped(self, column: np.ndarray) -> np.ndarray:
@@ -115,22 +72,22 @@ class GroupScores:
     @property
     def scores(self) -> np.ndarray:
         """The scores, one a group (and an order)."""
-        return self._shaped(self._columns.value)
+        return self._shaped(self._solved.value)
 
     @property
     def low(self) -> np.ndarray:
         """Lower bounds."""
-        return self._shaped(self._columns.low)
+        return self._shaped(self._solved.low)
 
     @property
     def high(self) -> np.ndarray:
         """Upper bounds."""
-        return self._shaped(self._columns.high)
+        return self._shaped(self._solved.high)
 
     @property
     def levels(self) -> list[Level]:
         """What may be claimed of the bounds of each group."""
-        return list(self._columns.level)
+        return list(self._solved.level)
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:
@@ -140,7 +97,7 @@ class GroupScores:
     def _spectra(self) -> dict[int, tuple[int, int]]:
         return {
             g: (b, i)
-            for b, (groups, _) in enumerate(self._columns.spectra)
+            for b, (groups, _) in enumerate(self._solved.spectra)
             for i, g in enumerate(groups.tolist())
         }
 
@@ -168,63 +125,65 @@ class GroupScores:
             i = range(len(self))[position]
         except (IndexError, TypeError):
             raise IndexError(f"there is no group at {position!r}; there are {len(self)} groups.") from None
-        columns = self._columns
-        if columns.method[i] == "empty":
-            scores = [Score.empty(q) for q in self._orders]
+        solved = self._solved
+        if solved.method[i] == "empty":
+            scores = [Score.empty(q) for q in self._solved.orders]
         else:
             batch, place = self._spectra[i]
             spectrum = Eigenvalues(
-                columns.spectra[batch][1][place],
-                float(columns.error[i]),
-                columns.level[i],
-                columns.confidence[i],
+                solved.spectra[batch][1][place],
+                float(solved.error[i]),
+                solved.level[i],
+                solved.confidence[i],
             )
-            notes: dict[str, Any] = {"kernel": self._kernel, "group": self.labels[i], **columns.notes}
-            if min(self._orders) < 1:
+            notes: dict[str, Any] = {"kernel": self._kernel, "group": self.labels[i]}
+            if self._left_out:
+                notes["left_out"] = self._left_out
+            if min(self._solved.orders) < 1:
                 notes["rank_threshold"] = spectrum.rank_threshold
-            if not math.isnan(columns.removed[i]):
-                notes["removed_mass"] = float(columns.removed[i])
+            if not math.isnan(solved.removed[i]):
+                notes["removed_mass"] = float(solved.removed[i])
             scores = [
                 Score(
-                    columns.value[i, k],
-                    bounds=(float(columns.low[i, k]), float(columns.high[i, k])),
-                    level=columns.level[i],
+                    solved.value[i, k],
+                    bounds=(float(solved.low[i, k]), float(solved.high[i, k])),
+                    level=solved.level[i],
                     q=q,
                     n=int(self.sizes[i]),
-                    method=columns.method[i],
+                    method=solved.method[i],
                     spectrum=spectrum,
                     diagnostics=notes,
                 )
-                for k, q in enumerate(self._orders)
+                for k, q in enumerate(self._solved.orders)
             ]
         return Profile(scores) if self._several else scores[0]
 
     def __repr__(self) -> str:
-        order = ", ".join(order_name(q) for q in self._orders)
-        first = self._columns.value[:, 0]
+        order = ", ".join(order_name(q) for q in self._solved.orders)
+        first = self._solved.value[:, 0]
         finite = first[np.isfinite(first)]
         if len(self) <= 6 or not len(finite):
             pairs = zip(self.labels[:6], first.tolist(), strict=False)
             shown = ", ".join(f"{printable(label, 40)}: {number(value)}" for label, value in pairs)
         else:
             shown = f"{number(finite.min())} to {number(finite.max())}, mean {number(finite.mean())}"
-        several = f" at q={order_name(self._orders[0])}" if self._several else ""
+        several = f" at q={order_name(self._solved.orders[0])}" if self._several else ""
         groups = "group" if len(self) == 1 else "groups"
         return f"GroupScores({len(self)} {groups}, q={order}; {shown}{several})"
 
     def _long(self) -> dict[str, list[Any]]:
-        columns = self._columns
-        k = len(self._orders)
-        projected = not np.isnan(columns.removed).all()
+        solved = self._solved
+        k = len(self._solved.orders)
+        projected = not np.isnan(solved.removed).all()
         return {
             "group": [label for label in self.labels for _ in range(k)],
             "n": np.repeat(self.sizes, k).tolist(),
-            "q": self._orders * len(self),
-            "score": columns.value.ravel().tolist(),
-            "low": columns.low.ravel().tolist(),
-            "high": columns.high.ravel().tolist(),
-            "level": [level for level in columns.level for _ in range(k)],
-            **({"removed_mass": np.repeat(columns.removed, k).tolist()} if projected else {}),
+            "q": self._solved.orders * len(self),
+            "score": solved.value.ravel().tolist(),
+            "low": solved.low.ravel().tolist(),
+            "high": solved.high.ravel().tolist(),
+            "level": [level for level in solved.level for _ in range(k)],
+            **({"removed_mass": np.repeat(solved.removed, k).tolist()} if projected else {}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,10 +194,9 @@ class GroupScores:
         columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
         columns["group"] = [_plain(label) for label in columns["group"]]
         names = list(columns)
-        left_out = self._columns.notes.get("left_out")
         return {
             "kernel": self._kernel,
-            **({"left_out": left_out} if left_out else {}),
+            **({"left_out": self._left_out} if self._left_out else {}),
             "groups": [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)],
         }
 
@@ -288,7 +246,7 @@ class GroupScores:
         """
         if self._several:
             raise InputError(
-                f"these groups have {len(self._orders)} orders; a mean needs one: score them with a single q."
+                f"these groups have {len(self._solved.orders)} orders; a mean needs one: score them with a single q."
             )
         return means_of(
             self.scores, self._named(by, "by"), self._named(unit, "unit"), paired=unit is not None

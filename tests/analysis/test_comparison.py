@@ -16,7 +16,7 @@ from vendimeter.analysis._compared_groups import gathered
 from vendimeter.analysis._pools import Pool
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnansweredError, UnknownNameError
 from vendimeter.io.collection import Collection
-from vendimeter.similarity import Features, Matrix, Pairwise
+from vendimeter.similarity import FeatureRows, Matrix, Pairwise
 
 matplotlib.use("Agg")
 
@@ -334,12 +334,11 @@ def test_pools_in_all_forms():
     items = np.array([3, 4, 9, 11, 15, 19])
     subsets = rng.integers(6, size=(50, 8))
     expected = [hill(np.linalg.eigvalsh(operator(rows[items[s]], np.full(8, 1 / 8))), 1) for s in subsets]
-    similarity = Features(rows)
-    wide = Features(np.hstack([rows, np.zeros((20, 50))]))
-    matrix = Matrix(rows @ rows.T, trusted=True)
-    pairs = Pairwise(20, lambda a, b: rows[a] @ rows[b].T, trusted=False)
-    pairs.kernel = matrix.kernel = vm.kernels.Cosine()
-    for one in (similarity, wide, matrix, pairs, Features(sparse.csr_array(rows))):
+    similarity = FeatureRows(rows)
+    wide = FeatureRows(np.hstack([rows, np.zeros((20, 50))]))
+    matrix = Matrix(rows @ rows.T, trusted=True, kernel=vm.kernels.Cosine())
+    pairs = Pairwise(20, lambda a, b: rows[a] @ rows[b].T, trusted=False, kernel=vm.kernels.Cosine())
+    for one in (similarity, wide, matrix, pairs, FeatureRows(sparse.csr_array(rows))):
         pool = Pool(one, items, 8)
         assert pool.scores(subsets, 1.0) == pytest.approx(expected)
         assert pool.scores(subsets[:0], 1.0).shape == (0,)
@@ -347,7 +346,7 @@ def test_pools_in_all_forms():
         assert few.scores(subsets[:, :3], 2.0) == pytest.approx(
             [hill(np.linalg.eigvalsh(operator(rows[items[s]], np.full(3, 1 / 3))), 2) for s in subsets[:, :3]]
         )
-    big = Features(sparse.csr_array((9000, 9001)))
+    big = FeatureRows(sparse.csr_array((9000, 9001)))
     with pytest.raises(TooLargeError, match="size=9000"):
         Pool(big, np.arange(9000), 9000)
 

@@ -11,7 +11,7 @@ from vendimeter.analysis import _jackknife_groups
 from vendimeter.analysis._jackknife import GROUPS, halvings, jackknife
 from vendimeter.analysis._jackknife_groups import Part, Split, deal, drawn
 from vendimeter.kernels import as_kernel
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows
 
 RNG = np.random.default_rng(11)
 ROWS = RNG.standard_normal((131, 6))
@@ -32,7 +32,7 @@ def similarities(rows: np.ndarray) -> dict[str, Any]:
     from scipy import sparse
 
     return {
-        "features": Features(rows),
+        "features": FeatureRows(rows),
         "sparse": as_kernel("cosine").similarity(sparse.csr_array(rows)),
         "matrix": as_kernel("precomputed").similarity(rows @ rows.T),
         "function": as_kernel(lambda a, b: float(a @ b)).similarity(list(rows)),
@@ -108,7 +108,7 @@ def test_counts_are_dealt_copy_by_copy() -> None:
 
 def test_subsets_are_random_and_nested() -> None:
     parts = deal(Part(np.arange(60)), 12, np.random.default_rng(0))
-    split = Split(Features(np.eye(60)[:, :40]), parts)
+    split = Split(FeatureRows(np.eye(60)[:, :40]), parts)
     rng, hits = np.random.default_rng(1), np.zeros(60)
     for start in range(600):
         chain = split._chain([3, 4, 17, 31], start % 12, rng)

@@ -246,20 +246,20 @@ def test_a_matrix_is_mended_only_when_asked(container):
     lopsided = np.array([[1, 0.5], [0.4, 1]])
     with pytest.raises(vm.errors.AsymmetryError, match=r"K\[0, 1\] = 0.5 but K\[1, 0\] = 0.4"):
         vm.score(container(lopsided), "precomputed")
-    mended = vm.score(container(lopsided), "precomputed", symmetrize=True)
+    mended = vm.score(container(lopsided), Precomputed(symmetrize=True))
     assert mended == pytest.approx(vm.score([[1, 0.45], [0.45, 1]], "precomputed"), rel=1e-12)
 
     scaled = np.array([[4.0, 1.0], [1.0, 1.0]])
     with pytest.raises(vm.errors.DiagonalError, match=r"K\[0, 0\] = 4"):
         vm.score(container(scaled), "precomputed")
-    mended = vm.score(container(scaled), "precomputed", normalize=True)
+    mended = vm.score(container(scaled), Precomputed(normalize=True))
     assert mended == pytest.approx(vm.score([[1, 0.5], [0.5, 1]], "precomputed"), rel=1e-12)
 
     indefinite = np.array([[1, 0.9, 0], [0.9, 1, 0.9], [0, 0.9, 1]])
     with pytest.raises(vm.errors.IndefiniteError, match=r"lowest eigenvalue is -0\.2728"):
         vm.score(container(indefinite), "precomputed")
     values = np.linalg.eigvalsh(indefinite / 3)
-    projected = vm.score(container(indefinite), "precomputed", project=True)
+    projected = vm.score(container(indefinite), Precomputed(project=True))
     kept = values[values > 0] / values[values > 0].sum()
     assert projected == pytest.approx(entropy_score(kept), rel=1e-12)
     assert projected.diagnostics["removed_mass"] == pytest.approx(-values[values < 0].sum(), rel=1e-9)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import vendimeter as vm
 from vendimeter.kernels import RBF, Jaccard, NGram
-from vendimeter.similarity import Features, Pairwise
+from vendimeter.similarity import FeatureRows, Pairwise
 from vendimeter.solvers import lanczos, operators
 from vendimeter.solvers.krylov import Krylov, orthonormal
 from vendimeter.solvers.operators import SINGLE, Blocks, Dense, Rows, Sparse, SparseRows, fill
@@ -232,8 +232,8 @@ KINDS = {
     "sparse": (lambda p: Sparse(K_SPARSE, p), SPARSE_ROWS.toarray(), "items"),
     "sparse rows": (lambda p: SparseRows(SPARSE_ROWS, p), SPARSE_ROWS.toarray(), "items"),
     "sparse rows, narrow": (lambda p: SparseRows(THIN, p), THIN.toarray(), "columns"),
-    "rows": (lambda p: Rows(Features(ROWS), p), ROWS, "items"),
-    "rows, narrow": (lambda p: Rows(Features(NARROW), p), NARROW, "columns"),
+    "rows": (lambda p: Rows(FeatureRows(ROWS), p), ROWS, "items"),
+    "rows, narrow": (lambda p: Rows(FeatureRows(NARROW), p), NARROW, "columns"),
     "blocks": (lambda p: Blocks(PAIRS, p), ROWS, "items"),
 }
 WEIGHTS = {

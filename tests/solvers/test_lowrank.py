@@ -23,7 +23,7 @@ from vendimeter.errors import (
     UnknownNameError,
 )
 from vendimeter.kernels import RBF, Cosine, FromFunction, Jaccard, Precomputed
-from vendimeter.similarity import Features, Matrix
+from vendimeter.similarity import FeatureRows, Matrix
 from vendimeter.solvers.cholesky import Cholesky
 from vendimeter.solvers.dense import eigen_error
 from vendimeter.solvers.lowrank import solve
@@ -648,6 +648,6 @@ def test_order_0_is_refused():
 
 
 def test_a_single_item():
-    run = solve(Features(np.ones((1, 1))), None, tol=1e-9, orders=[0.5, 1.0, math.inf], most=1)
+    run = solve(FeatureRows(np.ones((1, 1))), None, tol=1e-9, orders=[0.5, 1.0, math.inf], most=1)
     assert run.met
     assert run.spectrum.score(1) == (1, 1, 1)

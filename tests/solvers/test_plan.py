@@ -12,8 +12,9 @@ from scipy import sparse
 import vendimeter as vm
 from vendimeter._matrix_checks import Policy
 from vendimeter.kernels import RBF, FromFunction, Jaccard
-from vendimeter.similarity import Features, Matrix, Pairwise
+from vendimeter.similarity import FeatureRows, Matrix, Pairwise
 from vendimeter.solvers import plan as planning
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import (
     BASE_MEMORY,
     DENSE_LIMIT,
@@ -36,11 +37,11 @@ def pairs(n, cost=64.0, **options):
 
 def rows(n, d, dtype=np.float64):
     """Rows that take no memory."""
-    return Features(np.broadcast_to(np.ones(1, dtype=dtype), (n, d)))
+    return FeatureRows(np.broadcast_to(np.ones(1, dtype=dtype), (n, d)))
 
 
 def planned(similarity, *, q=(1.0,), **options):
-    return choose(Problem(similarity, None, list(q), **options))
+    return choose(Problem(similarity, None, list(q), Solver(**options)))
 
 
 # ------------------------------------------------------------------------------------------------------ the thresholds
@@ -113,7 +114,7 @@ def test_a_slow_function_is_asked_for_few_pairs_where_a_tolerance_allows_it():
 
 
 def test_a_low_rank_is_not_tried_where_it_cannot_be():
-    sparse_rows = Features(
+    sparse_rows = FeatureRows(
         sparse.random_array((6000, 20_000), density=2e-3, rng=np.random.default_rng(0), format="csr")
     )
     assert planned(sparse_rows, tol=1e-2).method == "lanczos"
@@ -137,7 +138,7 @@ def test_a_million_categories_need_no_dense_matrix():
 
 def test_sparse_data_that_hang_together_are_not_solved_by_components():
     X = sparse.random_array((9000, 30_000), density=1e-3, rng=np.random.default_rng(2), format="csr")
-    plan = planned(Features(X))
+    plan = planned(FeatureRows(X))
     assert (plan.method, plan.side, plan.storage) == ("lanczos", "sparse", "features")
     assert plan.evaluations == 0
     K = sparse.csr_array(X @ X.T)
@@ -148,14 +149,15 @@ def test_sparse_data_that_hang_together_are_not_solved_by_components():
 # ----------------------------------------------------------------------------------------- what only eigenvalues answer
 
 
-@pytest.mark.parametrize("options", [{"q": [0.0]}, {"q": [1.0, 0.0]}, {"policy": Policy(project=True)}])
-def test_the_rank_and_projections_take_all_eigenvalues(options):
-    assert planned(pairs(20_000), tol=1e-2, **options).method == "exact"
+@pytest.mark.parametrize(("q", "policy"), [([0.0], None), ([1.0, 0.0], None), ([1.0], Policy(project=True))])
+def test_the_rank_and_projections_take_all_eigenvalues(q, policy):
+    large = pairs(20_000, policy=policy)
+    assert planned(large, tol=1e-2, q=q).method == "exact"
     for method, words in (("lowrank", "method='lowrank' cannot"), ("lanczos", "method='lanczos' cannot")):
         with pytest.raises(vm.errors.InputError, match=f"{words}.*method='exact'"):
-            planned(pairs(100), method=method, **options)
+            planned(pairs(100, policy=policy), method=method, q=q)
     with pytest.raises(vm.errors.TooLargeError, match=r"takes about .* GiB and memory=1 GiB"):
-        planned(pairs(20_000), tol=1e-2, memory=1 << 30, **options)
+        planned(large, tol=1e-2, memory=1 << 30, q=q)
 
 
 def test_a_kernel_that_projects_takes_all_eigenvalues_too():
@@ -344,8 +346,8 @@ def test_memory_that_is_none(memory):
 
 def test_identical_items_are_collapsed_only_where_rows_would_be_computed():
     repeated = np.repeat(np.random.default_rng(4).standard_normal((5, 3)), 4, axis=0)
-    assert prepared(Problem(Features(repeated), None, [1.0])).index is None
-    problem = prepared(Problem(Features(repeated[:2]), None, [1.0]))  # two rows of three columns
+    assert prepared(Problem(FeatureRows(repeated), None, [1.0])).index is None
+    problem = prepared(Problem(FeatureRows(repeated[:2]), None, [1.0]))  # two rows of three columns
     assert problem.collapsed
     assert problem.size == 1
     assert problem.weights.tolist() == [1.0]
@@ -359,5 +361,5 @@ def test_the_look_at_sparse_data_finds_what_hangs_together():
     assert planning.sparse_shape(Matrix(K), np.array([0, 1, 9])).largest == 2
     X = np.eye(4)[[0, 1, 2, 2, 2, 3]]
     X[0, 1] = 1  # the first two items share a column
-    shape = planning.sparse_shape(Features(sparse.csr_array(X)), None)
+    shape = planning.sparse_shape(FeatureRows(sparse.csr_array(X)), None)
     assert (shape.entries, shape.largest) == (7, 2)  # on the smaller side, columns

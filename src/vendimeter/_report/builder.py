@@ -16,7 +16,7 @@ from vendimeter import __version__, _frames
 from vendimeter._devices import wide_mode
 from vendimeter._markup import html_escaped
 from vendimeter._messages import brief, check_characters, printable, unknown, warn
-from vendimeter._options import check_rng
+from vendimeter._options import check_progress, check_rng
 from vendimeter._progress import Progress, showing
 from vendimeter._report import (
     companions,
@@ -202,8 +202,7 @@ def report(
     notes = _checked_notes(notes)
     if isinstance(title, str):
         check_characters(title, "title")
-    if progress not in (None, True, False):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    check_progress(progress)
     if features is not None:
         check_features(features)
     arrays = samples.samples if isinstance(samples, Collection) else samples

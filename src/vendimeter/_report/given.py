@@ -193,8 +193,7 @@ def _similar(items: Any, kernel: Any, chosen: Kernel, rng: int) -> tuple[Similar
         return similarity_of(items, kernel, rng), None
     vectors = chosen.encode(items)
     similarity = chosen.kernel.similarity(vectors, rng=rng)
-    similarity.kernel = replace(chosen, kernel=similarity.kernel)
-    return similarity, vectors
+    return similarity.with_kernel(replace(chosen, kernel=similarity.kernel)), vectors
 
 
 def _labels(labels: Any, n: int) -> list[Any]:

@@ -44,9 +44,7 @@ class Held(Kernel):
 
 def kept(similarity: Similarity) -> Similarity:
     """The similarity so that asking again costs little; a user's function is called, and checked, once."""
-    found = dense_held(similarity, DENSE)
-    found.kernel = similarity.kernel
-    return found
+    return dense_held(similarity, DENSE)
 
 
 def is_narrow(similarity: Similarity) -> bool:

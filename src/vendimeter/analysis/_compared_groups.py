@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,12 +17,12 @@ from vendimeter._messages import brief, in_group, shape_of
 from vendimeter._score import refuse_matrix, similarity_of
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.analysis._subsets import held
-from vendimeter.errors import EmptyError, InputError, MatrixError
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 
-__all__ = ["Drawn", "Groups", "gathered", "mended_by_kernels"]
+__all__ = ["Drawn", "Groups", "gathered"]
 
 
 @dataclass(frozen=True)
@@ -122,16 +120,6 @@ class Groups:
     def without_empty(self) -> np.ndarray:
         """Positions of the groups that have items."""
         return np.flatnonzero(np.diff(self.members.starts))
-
-
-@contextmanager
-def mended_by_kernels() -> Iterator[None]:
-    """Where a score would take normalize=True and its like, a comparison leaves that to the kernel."""
-    try:
-        yield
-    except MatrixError as error:
-        kernel = r"take kernel=vendimeter.kernels.Precomputed(\1=True)"
-        raise type(error)(re.sub(r"pass (normalize|symmetrize|project)=True", kernel, str(error))) from None
 
 
 def gathered(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, rng: int) -> Groups:

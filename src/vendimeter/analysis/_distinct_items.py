@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vendimeter.analysis._scored import scored
-from vendimeter.analysis._subsets import held
 from vendimeter.results import Score
-from vendimeter.similarity import Matrix, Pairwise, Similarity
-from vendimeter.solvers.exact import validated
+from vendimeter.similarity import Matrix, Pairwise, Similarity, materialized
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.solvers.shapes import same_items
 
@@ -88,11 +87,7 @@ class DistinctItems:
         part = self.similarity
         if not isinstance(part, Pairwise) or part.n > EXACT_SIDE:
             return
-        if part.trusted:
-            self.similarity = held(part)
-            return
-        self.similarity = validated(part.dense(), part, self.names)[1]
-        self.similarity.kernel = part.kernel
+        self.similarity = materialized(part, self.names)
 
     def groups(self, labels: np.ndarray) -> Groups:
         """The groups of the samples whose distinct items have the same label."""
@@ -116,7 +111,8 @@ class DistinctItems:
             sizes = np.bincount(self._group)
             # Summed in pairs, not one after the other: a million small weights would lose four digits.
             joint = np.add.reduceat(self._shares[self._present][order], np.cumsum(sizes) - sizes)
-        score = scored(self.similarity, joint, q, self._given, tol=tol, rng=rng)
+        solver = Solver(tol)
+        score = scored(self.similarity, joint, q, self._given, solver=solver, rng=rng)
         if len(firsts) == self.n:
             return score, score
         weights = None
@@ -126,4 +122,4 @@ class DistinctItems:
         rest = self.similarity if len(places) == self.similarity.n else self.similarity.take(np.sort(places))
         if weights is not None:
             weights = weights[np.argsort(places)]
-        return score, scored(rest, weights, q, len(firsts), tol=tol, rng=rng)
+        return score, scored(rest, weights, q, len(firsts), solver=solver, rng=rng)

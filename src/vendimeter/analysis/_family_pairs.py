@@ -25,6 +25,7 @@ from vendimeter.kernels import On
 from vendimeter.kernels.algebra import multiply
 from vendimeter.results import Score
 from vendimeter.similarity import Pairwise, Similarity
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import UNIT, Level, parse_order
 
 __all__ = ["Conditional", "Information", "conditional", "given_weights", "information", "named"]
@@ -289,12 +290,12 @@ class _Pairs:
             )
         self.weights = given_weights(shares, weights, counts)
         self.samples, self.given = _once(similarity), _once(other)
-        self.joint = multiply([self.samples, self.given])
-        self.joint.kernel = On("samples", similarity.kernel) * On("given", other.kernel)
+        joint = On("samples", similarity.kernel) * On("given", other.kernel)
+        self.joint = multiply([self.samples, self.given]).with_kernel(joint)
         self.projected = similarity.policy.project or other.policy.project
 
     def score(self, similarity: Similarity) -> Score:
-        return scored(similarity, self.weights, self.order, self.n, tol=self.tol, rng=self.rng)
+        return scored(similarity, self.weights, self.order, self.n, solver=Solver(self.tol), rng=self.rng)
 
 
 # ------------------------------------------------------------------------------------------------------ what is given

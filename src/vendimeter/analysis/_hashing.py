@@ -25,7 +25,7 @@ from vendimeter._progress import Progress
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, in_order, inner, judged, margin_of, single
 from vendimeter.analysis._recall import Recall, interval
 from vendimeter.metrics.graphs import _joined
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers._threads import workers
 
@@ -115,7 +115,7 @@ class _Planted:
         self.places = draws.integers(features.n, size=PLANTED)
         rows, kept = _perturbed(features, self.places, threshold, draws)
         self.places = self.places[kept]
-        self.features = Features(rows)
+        self.features = FeatureRows(rows)
         self.found = np.zeros(len(self.places), dtype=bool)
         self.sketch = np.empty((0, 0), dtype=np.uint64)
 
@@ -330,7 +330,7 @@ def _perturbed(
 
 def _against_all(features: Features, places: np.ndarray, levels: Levels) -> Iterator[Pairs]:
     """The near copies of some items among all of them, some at a time; an item is one of its own."""
-    parts = parts_of(features.n, features._step)
+    parts = parts_of(features.n, features.step)
     plain = not features.sparse and features.like is None
     left, margin = single(features, places) if plain else None, margin_of(features)
 

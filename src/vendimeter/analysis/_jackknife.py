@@ -138,10 +138,10 @@ def jackknife(
     Examples
     --------
     >>> import numpy as np
-    >>> from vendimeter.similarity import Features
+    >>> from vendimeter.similarity import FeatureRows, Features
     >>> rng = np.random.default_rng(0)
     >>> rows = np.eye(10)[rng.integers(10, size=500)]
-    >>> found = jackknife(Features(rows), np.arange(500), 1.0, rng=rng)
+    >>> found = jackknife(FeatureRows(rows), np.arange(500), 1.0, rng=rng)
     >>> bool(found.plugin < found.estimate), round(float(np.exp(found.estimate)), 2)
     (True, 9.99)
     """

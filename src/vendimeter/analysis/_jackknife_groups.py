@@ -14,17 +14,15 @@ from itertools import islice
 import numpy as np
 
 from vendimeter._devices import namespace
-from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership
-from vendimeter._score_groups import Request, solve_groups
 from vendimeter.analysis._subsets import held
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.groups import Columns
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers import dense
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH
 from vendimeter.solvers.gram import GramSum
+from vendimeter.solvers.groups import solve_groups
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.solvers.shapes import sparse_shape
 from vendimeter.spectrum import UNIT
@@ -284,21 +282,11 @@ def spectra(similarity: Similarity, parts: Iterable[Part]) -> Iterator[Values]:
 
 
 def _solved(similarity: Similarity, parts: list[Part]) -> list[Values]:
-    sizes = np.array([len(part.items) for part in parts])
     shares = [part.counts / part.counts.sum() for part in parts if part.counts is not None]
-    groups = Membership(
-        range(len(parts)),
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate([part.items for part in parts]).astype(np.int64),
-        np.concatenate(shares) if shares else None,
-        sizes,
-    )
-    columns = Columns(groups.labels, [1.0], "")
-    solve_groups(
-        columns, np.arange(len(parts)), similarity, groups, Request([1.0], "float64", Policy(), rng=0)
-    )
+    groups = Membership.of([part.items for part in parts], shares or None)
+    solved = solve_groups(similarity, groups, [1.0])
     found: list[Values | None] = [None] * len(parts)
-    for places, eigenvalues in columns.spectra:
+    for places, eigenvalues in solved.spectra:
         for place, values in zip(places.tolist(), eigenvalues, strict=True):
-            found[place] = Values(values, float(columns.error[place]))
+            found[place] = Values(values, float(solved.error[place]))
     return [values for values in found if values is not None]

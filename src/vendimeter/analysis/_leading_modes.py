@@ -14,28 +14,14 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, to_host
-from vendimeter._matrix_checks import Policy, tolerance_of
+from vendimeter._matrix_checks import mending, tolerance_of
 from vendimeter._options import generator
-from vendimeter.analysis._subsets import held
-from vendimeter.errors import IndefiniteError, InputError
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.errors import IndefiniteError
+from vendimeter.similarity import Features, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
-from vendimeter.solvers import dense
-from vendimeter.solvers.eigenvectors import decompose, eigenpairs
-from vendimeter.solvers.exact import clean
-from vendimeter.solvers.gram import gram
+from vendimeter.solvers.eigenvectors import decompose
 from vendimeter.solvers.krylov import Krylov, gaussian
-from vendimeter.solvers.operators import (
-    SINGLE,
-    Blocks,
-    Dense,
-    Operator,
-    Rows,
-    Sparse,
-    SparseRows,
-    fill,
-    side_by_side,
-)
+from vendimeter.solvers.operators import Blocks, Operator, operator_of, side_by_side
 from vendimeter.solvers.plan import DEVICE_MEMORY, EXACT_SIDE
 from vendimeter.solvers.shapes import collapse
 
@@ -81,7 +67,7 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     if isinstance(similarity, Features) and similarity.width <= min(similarity.n, SMALL):
-        return _from_columns(similarity, shares, count)
+        return _from_all(similarity, shares, count)
     narrow = isinstance(similarity, Features) and similarity.width < similarity.n
     index: np.ndarray | None = None if shares.all() else np.flatnonzero(shares)
     weights: np.ndarray | None = shares if index is None else shares[index]
@@ -89,7 +75,7 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
         index, weights = collapse(similarity, index, weights)
     size = similarity.n if index is None else len(index)
     if (size <= SMALL and not narrow) or similarity.policy.project:
-        return _from_rows(similarity, shares, count)
+        return _from_all(similarity, shares, count)
     assert weights is not None
     return _from_products(similarity, shares, index, weights, count, rng)
 
@@ -97,29 +83,16 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
 # ------------------------------------------------------------------------------------------------------ all of them
 
 
-def _from_columns(features: Features, shares: np.ndarray, count: int) -> Leading:
-    present, weights = features, shares
-    if not shares.all():
-        index = np.flatnonzero(shares)
-        present, weights = features.take(index), shares[index]
-    found = gram(present, weights, precision="float64")
-    values, vectors = eigenpairs(found.matrix)
-    error = found.error + float(dense.eigen_error(features.width, abs(float(values[0]))))
-    spectrum: Any = clean(values, error, "gram", {}).spectrum
-    kept = _kept(spectrum.eigenvalues, spectrum.rank_threshold, count)
-    coordinates = _projected(features, vectors[:, :kept], kept)
-    return Leading(spectrum.eigenvalues[:kept], coordinates, np.full(kept, spectrum.error), True, "gram")
-
-
-def _from_rows(similarity: Similarity, shares: np.ndarray, count: int) -> Leading:
+def _from_all(similarity: Similarity, shares: np.ndarray, count: int) -> Leading:
     uniform = bool((shares == shares[0]).all())
     found = decompose(similarity, None if uniform else shares, most=EXACT_SIDE)
     spectrum: Any = found.solution.spectrum
     kept = _kept(spectrum.eigenvalues, spectrum.rank_threshold, count)
     coordinates = np.empty((similarity.n, kept))
     for part in found.parts():
-        coordinates[part] = to_host(found.coordinates(part)[:, :kept])
-    return Leading(spectrum.eigenvalues[:kept], coordinates, np.full(kept, spectrum.error), True, "eigh")
+        coordinates[part] = to_host(found.coordinates(part, kept))
+    errors = np.full(kept, spectrum.error)
+    return Leading(spectrum.eigenvalues[:kept], coordinates, errors, True, found.solution.method)
 
 
 def _kept(values: np.ndarray, threshold: float, count: int) -> int:
@@ -148,7 +121,7 @@ def _from_products(
     rng: int,
 ) -> Leading:
     part = similarity if index is None else similarity.take(index)
-    operator = _operator(part, weights)
+    operator = operator_of(part, weights, _storage(part), names=index)
     with side_by_side(operator):
         values, vectors, residuals, settled = _krylov(operator, count, similarity, rng)
     if isinstance(similarity, Features) and operator.size == similarity.width < part.n:
@@ -161,38 +134,20 @@ def _from_products(
     return Leading(values, coordinates, residuals + operator.error, settled, "krylov")
 
 
-def _operator(similarity: Similarity, weights: np.ndarray) -> Operator:
-    """ρ as something that multiplies: features as they are, a matrix that is stored while it fits, or blocks of it."""
-    n = similarity.n
+def _storage(similarity: Similarity) -> str:
+    """Features and matrices as they are; else a matrix that is stored while it fits, or blocks of it."""
     if isinstance(similarity, Features):
-        if not similarity.sparse:
-            return Rows(similarity, weights)
-        rows = similarity.rows(slice(None))
-        terms = int(np.diff(rows.indptr).max(initial=0))
-        return SparseRows(rows, weights, error=2 * similarity.rounding + (terms + 8) * 2.0**-53)
+        return "features"
     if isinstance(similarity, Matrix):
-        if similarity.sparse:
-            return Sparse(similarity.data, weights, error=similarity.rounding)
-        return Dense(similarity.data, weights, error=similarity.rounding)
-    users = isinstance(similarity, Pairwise) and not similarity.trusted
-    if users or similarity.like is not None:
-        if 8 * n**2 <= (STORED_SINGLE if similarity.like is None else DEVICE_MEMORY):
-            matrix: Any = held(similarity, n)  # a user's function is asked for all of it, which is checked
-            return Dense(matrix.data, weights, error=matrix.rounding)
-        policy: Policy = similarity.policy
-        if policy.normalize or policy.symmetrize:
-            raise InputError(
-                f"the {n}×{n} matrix of a function does not fit into memory, and normalize=True or symmetrize=True "
-                "needs all of it; expected a function that needs no mending, or fewer items."
-            )
-        return Blocks(similarity, weights)
-    if 8 * n**2 <= STORED_DOUBLE:
-        return Dense(fill(similarity, np.float64), weights, error=similarity.entry_error)
-    if 4 * n**2 <= STORED_SINGLE:
-        operator = Dense(fill(similarity, np.float32), weights, error=similarity.entry_error)
-        operator.error += SINGLE * float(np.sqrt(operator.squares or 1.0))
-        return operator
-    return Blocks(similarity, weights)
+        return "given"
+    double = 8 * similarity.n**2
+    if not similarity.trusted or similarity.like is not None:  # a user's function is asked for all of it
+        return (
+            "float64" if double <= (STORED_SINGLE if similarity.like is None else DEVICE_MEMORY) else "blocks"
+        )
+    if double <= STORED_DOUBLE:
+        return "float64"
+    return "float32" if double <= 2 * STORED_SINGLE else "blocks"
 
 
 def _krylov(
@@ -231,8 +186,8 @@ def _refuse_negative(lowest: float, operator: Operator, similarity: Similarity) 
     if lowest < -tolerance:
         raise IndefiniteError(
             "the similarity matrix is not positive semidefinite: with trace 1, it has an eigenvalue of "
-            f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or for a matrix "
-            "kernel=vendimeter.kernels.Precomputed(project=True), which drops negative eigenvalues."
+            f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or {mending('project')} to "
+            "drop negative eigenvalues."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._messages import brief, unknown
-from vendimeter._options import as_number
+from vendimeter._options import as_number, check_flag
 from vendimeter.analysis._distinct_items import DistinctItems
 from vendimeter.analysis._hashing import hashed_clusters
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, within
@@ -55,9 +55,7 @@ class SearchOptions:
             )
         if method not in METHODS:
             raise unknown("method", method, METHODS)
-        if not isinstance(scores, bool | np.bool_):
-            raise InputError(f"scores={brief(scores)}; expected True or False.")
-        return cls(level, method, target, bool(scores))
+        return cls(level, method, target, check_flag(scores, "scores"))
 
 
 def search_method(similarity: Similarity, method: str) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host, transposed
-from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership
 from vendimeter._run import run
 from vendimeter._score import to_score
@@ -59,7 +58,7 @@ def partition(
     weights = mixture(members, shares, similarity.n)
     uniform = bool((weights == weights[0]).all())
     chosen, solution = run(Problem(similarity, None if uniform else weights, [q], rng=rng))
-    gamma = to_score(solution, chosen, Policy(), q, int(members.sizes.sum()), similarity.kernel)
+    gamma = to_score(solution, chosen, q, int(members.sizes.sum()), similarity.kernel)
     present = shares > 0
     alpha, low, high = (_within(column, shares[present], q) for column in scores[present].T)
     return Partition(alpha, gamma / alpha, gamma, (gamma.bounds[0] / high, gamma.bounds[1] / low))
@@ -177,7 +176,7 @@ def _from_pairs(similarity: Similarity, shares: Any) -> np.ndarray:
     shares = shares[:, items]
     total = np.zeros((shares.shape[0],) * 2)
     # Rows of very wide features would add up to a copy of the data.
-    width = getattr(similarity, "width", 0) if not getattr(similarity, "sparse", False) else 0
+    width = similarity.width if isinstance(similarity, Features) and not similarity.sparse else 0
     parts = parts_of(len(items), max(64, min(1024, 2 * BLOCK_BYTES // (8 * max(width, 1)))))
     for i, rows in enumerate(parts):
         left = span(items[rows])

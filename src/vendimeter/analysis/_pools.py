@@ -49,8 +49,8 @@ class Pool:
     Examples
     --------
     >>> import numpy as np
-    >>> from vendimeter.similarity import Features
-    >>> pool = Pool(Features(np.eye(5)), np.array([1, 3, 4]), size=2)
+    >>> from vendimeter.similarity import FeatureRows, Features
+    >>> pool = Pool(FeatureRows(np.eye(5)), np.array([1, 3, 4]), size=2)
     >>> pool.scores(np.array([[0, 1], [2, 2]]), 1.0)
     array([2., 1.])
     """

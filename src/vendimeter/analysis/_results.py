@@ -10,7 +10,6 @@ import numpy as np
 
 from vendimeter._figures import Figures
 from vendimeter._markup import html_escaped
-from vendimeter._matrix_checks import Policy
 from vendimeter._run import unclaimed
 from vendimeter._score import to_score
 from vendimeter.results import Score, html_table
@@ -82,4 +81,4 @@ def score_of(solution: Solution, q: float, n: int, kernel: Any, reason: str) -> 
     """What a solver found as the score of one order; without bounds where the kernel only stands in for another."""
     if kernel is not None and kernel.approximate:
         solution = unclaimed(solution)
-    return to_score(solution, Plan("rows", "float64", reason), Policy(), q, n, kernel)
+    return to_score(solution, Plan("rows", "float64", reason), q, n, kernel)

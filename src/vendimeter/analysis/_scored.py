@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
-from vendimeter._run import problem_of, run
+from vendimeter._run import run
 from vendimeter._score import to_score
 from vendimeter.results import Score
 from vendimeter.similarity import Similarity
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import Problem
 
 __all__ = ["scored"]
+
+AUTO = Solver()
 
 
 def scored(
@@ -19,10 +22,9 @@ def scored(
     q: float,
     n: int,
     *,
-    tol: float | None = None,
+    solver: Solver = AUTO,
     rng: int = 0,
 ) -> Score:
     """The score of order q as of `vendimeter.score`; `weights` are probabilities, or None for uniform ones."""
-    problem = problem_of(similarity, weights, [q], Policy(), "auto", "auto", tol, 0.95, None, "random", rng)
-    chosen, solution = run(problem)
-    return to_score(solution, chosen, Policy(), q, n, similarity.kernel)
+    chosen, solution = run(Problem(similarity, weights, [q], solver, rng))
+    return to_score(solution, chosen, q, n, similarity.kernel)

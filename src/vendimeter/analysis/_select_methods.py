@@ -19,7 +19,7 @@ from vendimeter.analysis._greedy_rules import Rules
 from vendimeter.analysis._greedy_vendi import VendiGain
 from vendimeter.analysis._subsets import held, subset_scores
 from vendimeter.errors import TooLargeError
-from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = [
@@ -137,18 +137,18 @@ def part_of(similarity: Similarity, order: np.ndarray) -> Similarity:
     if part.like is None:
         return held(part)
     if isinstance(part, Features):
-        moved: Similarity = Features(to_host(part.rows(slice(0, part.n))), rounding=part.rounding)
-    else:
-        found = held(part)
-        moved = Matrix(
-            to_host(found.dense()),
-            policy=found.policy,
-            trusted=found.trusted,
-            rounding=found.rounding,
-            precision=found.precision,
-        )
-    moved.kernel = part.kernel
-    return held(moved)
+        rows = to_host(part.rows(slice(0, part.n)))
+        return held(FeatureRows(rows, rounding=part.rounding, kernel=part.kernel))
+    matrix = held(part)
+    return Matrix(
+        to_host(matrix.dense()),
+        policy=matrix.policy,
+        trusted=matrix.trusted,
+        is_checked=True,
+        rounding=matrix.rounding,
+        precision=matrix.precision,
+        kernel=part.kernel,
+    )
 
 
 def prefix_scores(part: Similarity, sizes: np.ndarray, q: float, rng: int) -> np.ndarray:

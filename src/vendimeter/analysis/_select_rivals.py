@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._options import generator
-from vendimeter._run import problem_of, run
-from vendimeter._score import to_score
+from vendimeter.analysis._scored import scored
 from vendimeter.analysis._select_methods import (
     METHODS,
     NAMES,
@@ -27,6 +25,8 @@ from vendimeter.errors import InputError, TooLargeError
 from vendimeter.results import Score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers import plan
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import Problem
 
 __all__ = ["Rivals", "check_compare", "rivals_of", "score_part"]
 
@@ -63,9 +63,7 @@ def check_compare(compare: Any) -> tuple[list[str], bool]:
 
 def score_part(part: Similarity, q: float, memory: int | None, rng: int) -> Score:
     """The score of the chosen items, or of all, as `vendimeter.score` would give it."""
-    problem = problem_of(part, None, [q], Policy(), "auto", "auto", None, 0.95, memory, "random", rng)
-    chosen, solution = run(problem)
-    return to_score(solution, chosen, Policy(), q, part.n, part.kernel)
+    return scored(part, None, q, part.n, solver=Solver(memory=memory), rng=rng)
 
 
 def rivals_of(
@@ -139,9 +137,7 @@ def _whole(request: Request, asked: bool, calls: int | None) -> Score | None:
     """The score of all items, if it was asked for or costs little."""
     similarity, q = request.similarity, request.q
     if not asked:
-        problem = problem_of(
-            similarity, None, [q], Policy(), "auto", "auto", None, 0.95, request.memory, "random", request.rng
-        )
+        problem = Problem(similarity, None, [q], Solver(memory=request.memory), request.rng)
         try:
             wanted = plan.choose(plan.prepared(problem))
         except TooLargeError:  # there is no way that keeps to the memory

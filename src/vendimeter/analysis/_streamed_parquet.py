@@ -14,6 +14,7 @@ import numpy as np
 
 from vendimeter._messages import brief, printable
 from vendimeter._optional import require
+from vendimeter._options import check_flag
 from vendimeter.errors import InputError
 from vendimeter.io.picture_files import ENDINGS as PICTURES
 from vendimeter.io.sources import File
@@ -142,8 +143,7 @@ class Output:
             self.target = Path(out).expanduser()
         except TypeError:
             raise InputError(f"out={brief(out)}; expected the path of a .parquet file or a folder.") from None
-        if not isinstance(overwrite, bool | np.bool_):
-            raise InputError(f"overwrite={brief(overwrite)}; expected True or False.")
+        check_flag(overwrite, "overwrite")
         ending = self.target.suffix.lower()
         self.single = ending in ENDINGS and not self.target.is_dir()
         if not self.single and not self.target.is_dir() and (ending or self.target.exists()):

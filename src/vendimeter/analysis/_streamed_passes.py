@@ -205,8 +205,8 @@ class _Rows(Decomposition):
     def _held(self) -> int:
         return 0 if self._features.sparse else self._features.width
 
-    def coordinates(self, index: Index) -> Any:
-        return self._features.rows(index) @ self._vectors
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        return self._features.rows(index) @ self._vectors[:, :count]
 
 
 def new_columns(

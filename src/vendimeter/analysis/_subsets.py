@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter._membership import Membership
-from vendimeter._score_groups import Request, solve_groups
-from vendimeter.groups import Columns
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
-from vendimeter.solvers.exact import validated
+from vendimeter.similarity import Features, Matrix, Similarity, materialized
+from vendimeter.solvers.groups import solve_groups
 from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = ["held", "subset_scores"]
@@ -25,19 +22,10 @@ def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
     A user's function is called and checked once. Beyond `most` items nothing is held, and subsets are computed when
     they are asked for.
     """
-    if isinstance(similarity, Matrix):
-        return similarity.checked()
     narrow = isinstance(similarity, Features) and similarity.width <= similarity.n
-    if narrow or similarity.n > most:
+    if narrow or (similarity.n > most and not isinstance(similarity, Matrix)):
         return similarity
-    if isinstance(similarity, Pairwise) and not similarity.trusted:
-        _, matrix = validated(similarity.dense(), similarity, None)
-    else:
-        matrix = Matrix(
-            similarity.dense(), policy=similarity.policy, trusted=True, rounding=similarity.entry_error
-        )
-    matrix.kernel = similarity.kernel
-    return matrix
+    return materialized(similarity)
 
 
 def subset_scores(
@@ -70,31 +58,9 @@ def subset_scores(
     >>> subset_scores(Cosine().similarity(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
     array([2., 4.])
     """
-    request = Request(list(orders), "float64", Policy(), rng)
-    found = [
-        _scores(
-            similarity, subsets[i : i + CHUNK], None if weights is None else weights[i : i + CHUNK], request
-        )
-        for i in range(0, len(subsets), CHUNK)
-    ]
+    found = []
+    for first in range(0, len(subsets), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        groups = Membership.of(subsets[chunk], None if weights is None else weights[chunk])
+        found.append(solve_groups(similarity, groups, orders, rng=rng).value)
     return np.concatenate(found) if found else np.empty((0, len(orders)))
-
-
-def _scores(
-    similarity: Similarity,
-    subsets: Sequence[np.ndarray],
-    weights: Sequence[np.ndarray] | None,
-    request: Request,
-) -> np.ndarray:
-    sizes = np.array([len(subset) for subset in subsets], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    groups = Membership(
-        range(len(subsets)),
-        starts,
-        np.concatenate(subsets).astype(np.int64),
-        None if weights is None else np.concatenate(weights),
-        sizes,
-    )
-    columns = Columns(groups.labels, request.orders, "")
-    solve_groups(columns, np.arange(len(subsets)), similarity, groups, request)
-    return columns.value

@@ -189,8 +189,8 @@ def _over_scales(
         given = default_scales(curve) if len(rows) > 1 else np.array([median])
 
     def at(scale: float) -> Score:
-        matrix = Matrix(curve.kernel(scale), trusted=True, rounding=(rows.shape[1] + 8) * UNIT)
-        matrix.kernel = kind(scale)
+        rounding = (rows.shape[1] + 8) * UNIT
+        matrix = Matrix(curve.kernel(scale), trusted=True, rounding=rounding, kernel=kind(scale))
         return scored(matrix, joint, q, drawn, rng=rng)
 
     with Progress("bandwidths") as progress:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import wide_mode
-from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
-from vendimeter._options import as_number, check_rng, whole_number
+from vendimeter._options import as_number, check_confidence, check_flag, check_rng, whole_number
 from vendimeter._progress import Progress
-from vendimeter._score_groups import Request, solve_groups
 from vendimeter.analysis._common_size import Rarefied, quantile, rarefied, standard_error
-from vendimeter.analysis._compared_groups import Groups, gathered, mended_by_kernels
+from vendimeter.analysis._compared_groups import Groups, gathered
 from vendimeter.analysis._comparison_notes import (
     LEAST,
     MANY,
@@ -28,8 +26,8 @@ from vendimeter.analysis._differences import Wanted, differences_of, pairs_of
 from vendimeter.analysis._partition import overlap_cost, overlaps, partition
 from vendimeter.analysis._results import frozen
 from vendimeter.errors import InputError
-from vendimeter.groups import Columns
 from vendimeter.io.collection import Collection
+from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import parse_order
 
 __all__ = ["Comparison", "compare"]
@@ -153,18 +151,18 @@ def compare(
     """
     order = parse_order(q)
     rng = check_rng(rng)
-    confidence = _checked_confidence(confidence)
+    confidence = check_confidence(confidence)
     repeats = whole_number(repeats, "repeats")
     if not (0 <= as_number(permutations) < math.inf and as_number(permutations) % 1 == 0):
         raise InputError(f"permutations={brief(permutations)}; expected a whole number, or 0 for no tests.")
     permutations = int(permutations)
     if group_weights not in ("size", "equal"):
         raise unknown("kind of group_weights", group_weights, ("size", "equal"))
-    for name, flag in (("pairs", pairs), ("similarity", similarity)):
-        if not isinstance(flag, bool | np.bool_) and not (name == "similarity" and flag is None):
-            raise InputError(f"{name}={brief(flag)}; expected True or False.")
+    check_flag(pairs, "pairs")
+    if similarity is not None:
+        check_flag(similarity, "similarity")
     given = samples.samples if isinstance(samples, Collection) else samples
-    with wide_mode("float64", given), mended_by_kernels(), Progress("groups") as bar:
+    with wide_mode("float64", given), Progress("groups") as bar:
         groups = gathered(samples, kernel, by, weights, counts, rng)
         notes: list[str] = first_notes(groups)
         at, words = common_size(groups, size)
@@ -228,29 +226,18 @@ def compare(
         differences=found,
         q=order,
         confidence=confidence,
-        kernel=scores.kernel,
+        kernel=repr(groups.similarity.kernel),
         notes=tuple(notes),
     )
 
 
-def _checked_confidence(confidence: Any) -> float:
-    if not 0.5 <= as_number(confidence) < 1:
-        raise InputError(
-            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
-        )
-    return as_number(confidence)
-
-
-def _scores(groups: Groups, q: float, rng: int) -> Columns:
+def _scores(groups: Groups, q: float, rng: int) -> SolvedGroups:
     """The score of every group as it is."""
-    scores = Columns(groups.labels, [q], repr(groups.similarity.kernel))
-    request = Request([q], "float64", Policy(), rng)
     try:
-        solve_groups(scores, np.arange(len(groups.labels)), groups.similarity, groups.members, request)
+        return solve_groups(groups.similarity, groups.members, [q], rng=rng)
     except InputError:
         groups.locate()
         raise
-    return scores
 
 
 def _intervals(common: Rarefied | None, confidence: float, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,10 @@ import numpy as np
 
 from vendimeter._devices import move, to_host
 from vendimeter._measured import collected, measured
-from vendimeter._messages import brief
-from vendimeter._options import whole_number
+from vendimeter._options import check_flag, whole_number
 from vendimeter._progress import Progress
 from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
-from vendimeter.errors import InputError
 from vendimeter.metrics._pair_sums import present, row_sums
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Features, Similarity
@@ -106,13 +104,12 @@ def contributions(
     (array([3]), array([0, 1]))
     """
     order = parse_order(q)
-    if not isinstance(leave_one_out, bool | np.bool_):
-        raise InputError(f"leave_one_out={brief(leave_one_out)}; expected True or False.")
+    leave_one_out = check_flag(leave_one_out, "leave_one_out")
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     uniform = weights is None and counts is None
     found = decompose(similarity, None if uniform else shares)
     taken = shares if counts is None else np.where(shares > 0, 1 / n, 0.0)
-    parts = Shares(found.solution, order, float(taken[taken > 0].min()), bool(leave_one_out))
+    parts = Shares(found.solution, order, float(taken[taken > 0].min()), leave_one_out)
     with Progress("contributions") as bar:
         values, rarity, change = shares_of(found, parts, shares, taken, bar.step)
     heavy = int(taken.argmax())

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._matrix_checks import Policy
 from vendimeter._measured import collected, measured
 from vendimeter._options import check_rng, whole_number
-from vendimeter._run import problem_of, run
+from vendimeter._run import run
 from vendimeter._score import to_score
 from vendimeter.analysis._family_pairs import (
     Conditional,
@@ -31,6 +30,7 @@ from vendimeter.analysis._scored import scored
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.results import Score
 from vendimeter.solvers.exact import Solution
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared
 from vendimeter.spectrum import UNIT, Eigenvalues, parse_order
 from vendimeter.spectrum.entropy import truncated as truncated_values
@@ -128,7 +128,9 @@ def _with_quality(
     if values is None:
         raise InputError("quality is None; expected numbers from 0 up, one an item.")
     mean = math.fsum(shares * values)
-    score = scored(similarity, given_weights(shares, weights, counts), order, n, tol=tol, rng=check_rng(rng))
+    score = scored(
+        similarity, given_weights(shares, weights, counts), order, n, solver=Solver(tol), rng=check_rng(rng)
+    )
     low, high = score.bounds
     slack = 8 * UNIT
     return QualityWeighted(mean * score, mean, score, (mean * low * (1 - slack), mean * high * (1 + slack)))
@@ -189,19 +191,8 @@ def truncated(
     """
     kept, order = whole_number(t, "t"), parse_order(q)
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    problem = problem_of(
-        similarity,
-        given_weights(shares, weights, counts),
-        [1.0],  # for which no norm alone will do
-        Policy(),
-        "auto",
-        "auto",
-        None,
-        0.95,
-        None,
-        "random",
-        check_rng(rng),
-    )
+    orders = [1.0]  # for which no norm alone will do
+    problem = Problem(similarity, given_weights(shares, weights, counts), orders, rng=check_rng(rng))
     _refuse_too_large(problem)
     plan, solution = run(problem)
     spectrum = solution.spectrum
@@ -212,7 +203,7 @@ def truncated(
     error = spectrum.error * (1 + math.sqrt(len(values)) * float(np.linalg.norm(values))) + 4 * UNIT
     short = Eigenvalues(truncated_values(values, kept), error, spectrum.level, spectrum.confidence)
     notes = solution.notes | {"truncated": kept, "eigenvalues": len(values)}
-    return to_score(Solution(short, solution.method, notes), plan, Policy(), order, n, similarity.kernel)
+    return to_score(Solution(short, solution.method, notes), plan, order, n, similarity.kernel)
 
 
 def _refuse_too_large(problem: Problem) -> None:

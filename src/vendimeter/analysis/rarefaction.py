@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter._measured import collected, measured
 from vendimeter._messages import brief
-from vendimeter._options import as_number, check_rng, generator, whole_number
+from vendimeter._options import check_confidence, check_rng, generator, whole_number
 from vendimeter._progress import Progress
-from vendimeter._run import problem_of, run
-from vendimeter._score import to_score
 from vendimeter._weights import raw_weights
 from vendimeter.analysis._jackknife import check_groups, of_split
 from vendimeter.analysis._jackknife_groups import Part, Split, Values, deal, drawn, fragmented, spectra
@@ -28,6 +25,7 @@ from vendimeter.analysis._rarefaction_population import (
 )
 from vendimeter.analysis._rarefaction_result import Rarefaction
 from vendimeter.analysis._results import frozen
+from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
 from vendimeter.errors import InputError
 from vendimeter.results import Score
@@ -160,7 +158,7 @@ def rarefy(
         parse_order(q),
         whole_number(repeats, "repeats"),
         check_groups(whole_number(groups, "groups")),
-        _confidence(confidence),
+        check_confidence(confidence),
         None if t is None else whole_number(t, "t"),
         _most(most),
         check_rng(rng),
@@ -193,15 +191,6 @@ class _Asked:
     rng: int
 
 
-def _confidence(confidence: Any) -> float:
-    value = as_number(confidence)
-    if not 0.5 <= value < 1:
-        raise InputError(
-            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
-        )
-    return value
-
-
 def _most(most: Any) -> int:
     items = whole_number(most, "most")
     if items > EXACT_SIDE:
@@ -211,11 +200,7 @@ def _most(most: Any) -> int:
 
 def _score(similarity: Similarity, shares: np.ndarray | None, n: int, asked: _Asked) -> Score:
     """The score of all samples, as `vendimeter.score` has it."""
-    problem = problem_of(
-        similarity, shares, [asked.q], Policy(), "auto", "auto", None, 0.95, None, "random", asked.rng
-    )
-    plan, solution = run(problem)
-    return to_score(solution, plan, Policy(), asked.q, n, similarity.kernel)
+    return scored(similarity, shares, asked.q, n, rng=asked.rng)
 
 
 class _Sampled:

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._devices import namespace
-from vendimeter._matrix_checks import Policy
 from vendimeter._measured import collected, measured
 from vendimeter._messages import brief, warn
-from vendimeter._options import as_number, check_rng, whole_number
+from vendimeter._options import as_number, check_progress, check_rng, whole_number
 from vendimeter._progress import Progress
-from vendimeter._run import problem_of, run
-from vendimeter._score import to_score
 from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._reweighting_search import Items, Search, search
+from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.results import Score, number, order_name
-from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.solvers.shapes import same_items
 from vendimeter.spectrum import UNIT, parse_order
@@ -257,8 +256,7 @@ def _checked(q: Any, tol: Any, max_iterations: Any, progress: Any) -> tuple[floa
         )
     if not 0 < as_number(tol) < 1:
         raise InputError(f"tol={brief(tol)}; expected by how much other weights may be better, such as 1e-3.")
-    if progress not in (None, True, False):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    check_progress(progress)
     return order, as_number(tol), whole_number(max_iterations, "max_iterations")
 
 
@@ -271,11 +269,8 @@ def _distinct(similarity: Similarity, shares: np.ndarray) -> tuple[np.ndarray, n
     group = np.zeros(similarity.n, dtype=np.int64)
     group[present] = of_present
     joint = np.bincount(of_present, weights=shares[present], minlength=len(first))
-    kernel = similarity.kernel
     part = similarity if len(first) == similarity.n else similarity.take(present[first])
-    part = held(part)
-    part.kernel = kernel
-    return group, joint / joint.sum(), part
+    return group, joint / joint.sum(), held(part)
 
 
 def _items(part: Similarity) -> Items:
@@ -292,16 +287,13 @@ def _items(part: Similarity) -> Items:
         rows = rows[:, :kept] if found.like is not None else np.ascontiguousarray(rows[:, :kept])
     # K is off by at most n times what K/n is, and so is diag(√p) K diag(√p) in the trace norm, for any weights.
     drift = part.n * found.solution.spectrum.error + 2 * lost  # type: ignore[attr-defined]
-    return Items(Features(rows), (kept + 8) * UNIT, part.n, drift)
+    return Items(FeatureRows(rows), (kept + 8) * UNIT, part.n, drift)
 
 
 def _score(part: Similarity, weights: np.ndarray, q: float, n: int, kernel: Any, rng: int) -> Score:
     """The exact score of the distinct items with these weights."""
-    problem = problem_of(
-        part, weights, [q], Policy(), "exact", "float64", None, 0.95, None, "random", check_rng(rng)
-    )
-    plan, solution = run(problem)
-    return to_score(solution, plan, Policy(), q, n, kernel)
+    solver = Solver(method="exact", precision="float64")
+    return scored(part.with_kernel(kernel), weights, q, n, solver=solver, rng=check_rng(rng))
 
 
 def _without_least(

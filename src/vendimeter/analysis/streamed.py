@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
-from vendimeter._options import check_rng
+from vendimeter._messages import unknown
+from vendimeter._options import check_flag, check_rng
 from vendimeter._progress import Progress
 from vendimeter.accumulate import Accumulator
 from vendimeter.analysis._results import Result, frozen, score_of
@@ -18,7 +18,7 @@ from vendimeter.analysis._shares import Shares
 from vendimeter.analysis._streamed_parquet import Layout, Output
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
 from vendimeter.analysis.decomposition import HEAVY
-from vendimeter.errors import InputError, MismatchError
+from vendimeter.errors import MismatchError
 from vendimeter.io.reading import read_batches
 from vendimeter.results import Score, number
 from vendimeter.spectrum import parse_order
@@ -106,8 +106,7 @@ def write_contributions(
     >>> folder.cleanup()
     """
     order, seed = parse_order(q), check_rng(rng)
-    if not isinstance(leave_one_out, bool | np.bool_):
-        raise InputError(f"leave_one_out={brief(leave_one_out)}; expected True or False.")
+    leave_one_out = check_flag(leave_one_out, "leave_one_out")
     for name in reading:
         if name not in READING:
             raise unknown("option", name, READING)

@@ -20,10 +20,10 @@ from vendimeter._messages import brief, digits
 from vendimeter._options import as_number
 from vendimeter._weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError
-from vendimeter.kernels import Cosine, Precomputed, as_kernel
+from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
 from vendimeter.metrics._pair_sums import power_sum
 from vendimeter.results import Score
-from vendimeter.similarity import Features, Matrix, Similarity
+from vendimeter.similarity import FeatureRows, Matrix, Similarity
 from vendimeter.spectrum import hill, parse_order
 
 __all__ = [
@@ -82,7 +82,7 @@ def score(
     >>> vendi.score([0, 0, 10, 10, 20, 20], lambda a, b: float(a == b))
     Score(3 ± ..., q=1, n=6, ...)
     """
-    return vm.score(_items(samples), k, q=parse_order(q), weights=p, normalize=bool(normalize))
+    return vm.score(_items(samples), FromFunction(k, normalize=bool(normalize)), q=parse_order(q), weights=p)
 
 
 @_explained()
@@ -106,7 +106,7 @@ def score_K(K: Any, q: float | str = 1, p: Any = None, normalize: bool = False) 
     >>> round(vendi.score_K([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]]), 4)
     2.1573
     """
-    return vm.score(K, Precomputed(), q=parse_order(q), weights=p, normalize=bool(normalize))
+    return vm.score(K, Precomputed(normalize=bool(normalize)), q=parse_order(q), weights=p)
 
 
 @_explained()
@@ -359,10 +359,10 @@ def _check_finite(matrix: Matrix) -> None:
         )
 
 
-def _embeddings(X: Any, normalize: bool) -> Features:
+def _embeddings(X: Any, normalize: bool) -> FeatureRows:
     """The rows divided by their norms; those that are to be taken as they are must have norm 1 up to rounding."""
     features = Cosine().similarity(_host(X))
-    assert isinstance(features, Features)
+    assert isinstance(features, FeatureRows)
     if normalize:
         return features
     rows = features.data

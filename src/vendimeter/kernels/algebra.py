@@ -13,7 +13,7 @@ from vendimeter._arrays import is_sparse
 from vendimeter._devices import as_like, concat, namespace
 from vendimeter._matrix_checks import Policy
 from vendimeter.errors import InputError
-from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
+from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["combine", "multiply", "multiply_features"]
@@ -38,13 +38,13 @@ def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Simil
             from scipy import sparse
 
             rows = [scale * part.rows(slice(None)) for part, scale in zip(features, scales, strict=True)]
-            return Features(
+            return FeatureRows(
                 sparse.csr_array(sparse.hstack(rows, format="csr")),
                 rounding=max(part.rounding for part in features) + 2 * UNIT,
                 keys=_joint_keys(features),
             )
         if all(not part.sparse or part.width <= PRODUCT_WIDTH for part in features):
-            return _Stacked(features, [float(scale) for scale in scales])
+            return StackedFeatures(features, [float(scale) for scale in scales])
     mended, like = [_mended(part) for part in parts], _joint_like(parts)
 
     def block(rows: np.ndarray, cols: np.ndarray) -> Any:
@@ -72,7 +72,7 @@ def multiply(parts: Sequence[Similarity]) -> Similarity:
 
 def multiply_features(parts: Sequence[Features]) -> Features:
     """All products of the columns, however few the rows: columns that mean the same for every batch."""
-    return functools.reduce(_Multiplied, parts)
+    return functools.reduce(MultipliedFeatures, parts)
 
 
 def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
@@ -82,7 +82,7 @@ def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
             if product is not None:
                 return product
         if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
-            return _Multiplied(left, right)
+            return MultipliedFeatures(left, right)
     left, right = _mended(left), _mended(right)
     like = _joint_like([left, right])
 
@@ -114,7 +114,9 @@ def _multiply_sparse(left: Features, right: Features) -> Features | None:
     indptr = np.concatenate([[0], np.cumsum(counts)])
     width = int(column.max()) + 1 if len(column) else 1
     data = sparse.csr_array((a.data[at_a] * b.data[at_b], column, indptr), shape=(left.n, width))
-    return Features(data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_joint_keys([left, right]))
+    return FeatureRows(
+        data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_joint_keys([left, right])
+    )
 
 
 def _joint_like(parts: Sequence[Similarity]) -> Any:
@@ -154,52 +156,74 @@ def _joined(
         trusted=all(part.trusted for part in parts),
         policy=policy,
         keys=_joint_keys(parts),
-        precision=min((part.precision for part in parts), key=lambda dtype: dtype.itemsize),
         like=_joint_like(parts),
         stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
         cost=sum(part.cost for part in parts) + 100.0,
         parts=parts,
+        counter=Calls(
+            sources=[part.counter for part in {id(part): part for part in parts}.values() if part.counter]
+        ),
     )
 
 
-class _Stacked(Features):
+class StackedFeatures(Features):
     """Dense features side by side, each scaled: the features of a weighted sum of kernels."""
 
+    _parts: Sequence[Features]
+    _scales: Sequence[float]
+
     def __init__(self, parts: Sequence[Features], scales: Sequence[float]):
-        self._parts, self._scales, self.like = parts, scales, _joint_like(parts)
-        self.n, self.width, self.sparse = parts[0].n, sum(part.width for part in parts), False
-        self.rounding = max(part.rounding for part in parts) + 2 * UNIT
-        self._keys = _joint_keys(parts)
+        super().__init__(
+            parts[0].n,
+            sum(part.width for part in parts),
+            rounding=max(part.rounding for part in parts) + 2 * UNIT,
+            like=_joint_like(parts),
+            _parts=parts,
+            _scales=scales,
+        )
 
     @property
     def dtype(self) -> np.dtype:
         return np.result_type(*(part.dtype for part in self._parts))
 
-    def look(self, index: Index, policy: Policy) -> None:
+    def look(self, index: Index) -> None:
         for part in self._parts:
-            part.look(index, policy)
+            part.look(index)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return _joint_keys(self._parts)(index)
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         scaled = zip(self._parts, self._scales, strict=True)
         return concat([scale * as_like(_full(part.rows(index)), self.like) for part, scale in scaled], axis=1)
 
 
-class _Multiplied(Features):
+class MultipliedFeatures(Features):
     """All products of two features' columns: the features of a product of kernels."""
 
+    _left: Features
+    _right: Features
+
     def __init__(self, left: Features, right: Features):
-        self._left, self._right, self.like = left, right, _joint_like([left, right])
-        self.n, self.width, self.sparse = left.n, left.width * right.width, False
-        self.rounding = left.rounding + right.rounding + 2 * UNIT
-        self._keys = _joint_keys([left, right])
+        super().__init__(
+            left.n,
+            left.width * right.width,
+            rounding=left.rounding + right.rounding + 2 * UNIT,
+            like=_joint_like([left, right]),
+            _left=left,
+            _right=right,
+        )
 
     @property
     def dtype(self) -> np.dtype:
         return np.result_type(self._left.dtype, self._right.dtype)
 
-    def look(self, index: Index, policy: Policy) -> None:
+    def look(self, index: Index) -> None:
         for part in {id(part): part for part in (self._left, self._right)}.values():
-            part.look(index, policy)
+            part.look(index)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return _joint_keys([self._left, self._right])(index)
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
         left, right = (as_like(_full(part.rows(index)), self.like) for part in (self._left, self._right))

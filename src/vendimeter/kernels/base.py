@@ -34,9 +34,7 @@ class Kernel(ABC):
     def similarity(self, samples: Any, *, rng: int = 0) -> Similarity:
         """The similarities of these samples; its `kernel` is this one with every parameter fitted and fixed."""
         similarity = self.build(samples, rng)
-        if similarity.kernel is None:
-            similarity.kernel = self
-        return similarity
+        return similarity.with_kernel(self) if similarity.kernel is None else similarity
 
     def fit(self, samples: Any, *, rng: int = 0) -> Kernel:
         """The kernel with the parameters that come from data fixed by these samples.
@@ -160,8 +158,9 @@ class Sum(Kernel):
         self._check()
         weights = [weight for weight, _ in self.terms]
         whole = combine(parts, [weight / sum(weights) for weight in weights])
-        whole.kernel = Sum(tuple((weight, part.kernel) for weight, part in zip(weights, parts, strict=True)))
-        return whole
+        return whole.with_kernel(
+            Sum(tuple((weight, part.kernel) for weight, part in zip(weights, parts, strict=True)))
+        )
 
 
 @dataclass(frozen=True)
@@ -189,16 +188,12 @@ class Product(Kernel):
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """All products of the factors' columns."""
         parts = [kernel.batch_features(samples, rng=rng) for kernel in self.factors]
-        whole = multiply_features(parts)
-        whole.kernel = Product(tuple(part.kernel for part in parts))
-        return whole
+        return multiply_features(parts).with_kernel(Product(tuple(part.kernel for part in parts)))
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The product of the similarities of the factors."""
         parts = [kernel.similarity(samples, rng=rng) for kernel in self.factors]
-        whole = multiply(parts)
-        whole.kernel = Product(tuple(part.kernel for part in parts))
-        return whole
+        return multiply(parts).with_kernel(Product(tuple(part.kernel for part in parts)))
 
 
 def named(name: str) -> Kernel:

@@ -59,5 +59,4 @@ class On(Kernel):
         return self._named(self.kernel.batch_features(_tables.column(samples, self.column), rng=rng))
 
     def _named(self, similarity: Any) -> Any:
-        similarity.kernel = replace(self, kernel=similarity.kernel)
-        return similarity
+        return similarity.with_kernel(replace(self, kernel=similarity.kernel))

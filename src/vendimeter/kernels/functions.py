@@ -29,7 +29,7 @@ from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.kernels.vectors import Cosine
-from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
+from vendimeter.similarity import Calls, Features, Pairwise, Similarity, row_keys
 
 __all__ = ["Embed", "FromFunction", "is_encoder"]
 
@@ -94,24 +94,22 @@ class FromFunction(Kernel):
 
         like = items if self.block and is_foreign(local(items)) else None
 
-        def remember(part: Any) -> Any:
-            dtype = numpy_dtype(part)
-            if dtype.kind == "f" and dtype.itemsize < similarity.precision.itemsize:
-                similarity.precision = dtype  # the function works in float32: so coarse is its rounding
-            return double(part)
+        counter = Calls()
 
         def block(rows: np.ndarray, cols: np.ndarray) -> Any:
-            similarity.calls += len(rows) * len(cols)
-            return remember(as_like(evaluate(items, rows, cols), like))
+            part = as_like(evaluate(items, rows, cols), like)
+            counter.add(len(rows) * len(cols), numpy_dtype(part))
+            return double(part)
 
         def triangle(places: np.ndarray) -> np.ndarray:
-            similarity.calls += len(places) * (len(places) + 1) // 2
-            return remember(self._pairs(items, places, places, half=True))
+            part = self._pairs(items, places, places, half=True)
+            counter.add(len(places) * (len(places) + 1) // 2, numpy_dtype(part))
+            return double(part)
 
         def keys(index: np.ndarray) -> list[Hashable] | None:
             return _hashable(take(local(items), index))
 
-        similarity = Pairwise(
+        return Pairwise(
             length(items),
             block,
             trusted=False,
@@ -120,8 +118,8 @@ class FromFunction(Kernel):
             triangle=None if self.block else triangle,
             like=like,
             cost=1e3 if self.block else 1e5,  # a call takes a microsecond, at the least
+            counter=counter,
         )
-        return similarity
 
     def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> Any:
         part = local(self.function(take(items, rows), take(items, cols)))
@@ -306,5 +304,4 @@ class Embed(Kernel):
         return self._named(self.kernel.batch_features(self.encode(samples), rng=rng))
 
     def _named(self, similarity: Any) -> Any:
-        similarity.kernel = replace(self, kernel=similarity.kernel)
-        return similarity
+        return similarity.with_kernel(replace(self, kernel=similarity.kernel))

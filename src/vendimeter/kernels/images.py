@@ -14,7 +14,7 @@ from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Pixels"]
@@ -73,9 +73,7 @@ class Pixels(Kernel):
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """Features: always three channels, since the next batch may have colours."""
         rows, grey = self._rows(samples)
-        features = _cosines(_tripled(rows) if grey else rows)
-        features.kernel = self
-        return features
+        return _cosines(_tripled(rows) if grey else rows).with_kernel(self)
 
     def vectors(self, samples: Any) -> np.ndarray:
         """The pixels of each picture in a row, red, green and blue, from 0 to 1: for metrics that take features.
@@ -148,4 +146,4 @@ def _refuse_black(rows: Any) -> None:
 
 
 def _cosines(rows: Any) -> Features:
-    return Features(rows, unit_rows, rounding=(int(rows.shape[1]) / 2 + 4) * UNIT, upcasts=True)
+    return FeatureRows(rows, unit_rows, rounding=(int(rows.shape[1]) / 2 + 4) * UNIT, upcasts=True)

@@ -14,7 +14,7 @@ import numpy as np
 from vendimeter._messages import brief
 from vendimeter._molecules import as_items, parse, parts, readable
 from vendimeter._optional import require
-from vendimeter._options import as_number
+from vendimeter._options import as_number, check_flag
 from vendimeter.errors import InputError
 from vendimeter.kernels._ratios import Bits, ratios_of_bits
 from vendimeter.kernels.sets import Jaccard
@@ -228,9 +228,7 @@ class Morgan(_Fingerprint):
         object.__setattr__(self, "radius", _within(self.radius, "radius", 0, 100))
         object.__setattr__(self, "bits", _within(self.bits, "bits", 1, MOST_BITS))
         for option in ("counts", "chirality"):
-            if not isinstance(getattr(self, option), bool | np.bool_):
-                raise InputError(f"{option}={brief(getattr(self, option))}; expected True or False.")
-            object.__setattr__(self, option, bool(getattr(self, option)))
+            object.__setattr__(self, option, check_flag(getattr(self, option), option))
 
     @property
     def _width(self) -> int:

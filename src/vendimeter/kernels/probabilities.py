@@ -15,7 +15,7 @@ from vendimeter._messages import brief, digits, shape_of
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Similarity
+from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["ProbabilityProduct", "channels_of"]
@@ -82,14 +82,12 @@ class ProbabilityProduct(Kernel):
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """The square roots of the probabilities, of all joint classes."""
-        features = multiply_features(channels_of(samples, logits=self.logits))
-        features.kernel = self
-        return features
+        return multiply_features(channels_of(samples, logits=self.logits)).with_kernel(self)
 
 
 def channels_of(
     samples: Any, *, logits: bool, reader: str = KERNEL, instead: str = INSTEAD
-) -> Sequence[Features]:
+) -> Sequence[FeatureRows]:
     """The square roots of the class probabilities of each classifier.
 
     Parameters
@@ -115,15 +113,15 @@ def channels_of(
     ]
 
 
-def _features(rows: Any, logits: bool, instead: str, where: str = "") -> Features:
+def _features(rows: Any, logits: bool, instead: str, where: str = "") -> FeatureRows:
     width = int(rows.shape[1])
     if logits:
         # An exponential is off by the rounding of its argument, at most 1/e of a unit of the largest class.
-        return Features(rows, _Softmax(where), rounding=(width + 12) * UNIT)
+        return FeatureRows(rows, _Softmax(where), rounding=(width + 12) * UNIT)
     dtype = numpy_dtype(rows)
     single = dtype.kind == "f" and dtype.itemsize < 8
     tolerance = 4 * float(np.finfo(dtype).eps) if single else 0.0
-    return Features(rows, _Roots(max(tolerance, 1e-6), where, instead), rounding=(width / 2 + 4) * UNIT)
+    return FeatureRows(rows, _Roots(max(tolerance, 1e-6), where, instead), rounding=(width / 2 + 4) * UNIT)
 
 
 def _stacked(samples: Any, reader: str) -> Any:

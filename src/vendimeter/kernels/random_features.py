@@ -22,7 +22,7 @@ from vendimeter.kernels.functions import Embed
 from vendimeter.kernels.radial import RBF, Laplacian
 from vendimeter.kernels.sets import Jaccard, not_a_count
 from vendimeter.kernels.vectors import not_finite
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 
 __all__ = ["RandomFeatures", "stand_in"]
@@ -130,12 +130,14 @@ class RandomFeatures(Kernel):
             rows, members = self.kernel.elements(samples)
             signs = _packed_signs(rows, members, self.features, self.seed)
             # A row of signs stands for its item: what is equal in all of them is identical here.
-            return Features(move(signs, rows), _Signs(self.features), width=self.features, rounding=2 * UNIT)
+            return FeatureRows(
+                move(signs, rows), _Signs(self.features), width=self.features, rounding=2 * UNIT
+            )
         rows = as_rows(samples, kernel="the random-features kernel", scalars=True, dense=True)
         if not self.fitted:
             return replace(self, kernel=self.kernel.fit(rows, rng=rng)).batch_features(rows)  # type: ignore[arg-type]
         waves = _Waves(self.kernel, self.features // 2, self.seed, int(rows.shape[1]))
-        return Features(rows, waves, width=self.features, rounding=(rows.shape[1] + 8) * UNIT)
+        return FeatureRows(rows, waves, width=self.features, rounding=(rows.shape[1] + 8) * UNIT)
 
 
 @dataclass(frozen=True)

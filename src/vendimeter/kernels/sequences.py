@@ -13,7 +13,7 @@ import numpy as np
 from vendimeter._matrix_checks import Policy
 from vendimeter._messages import brief, unknown
 from vendimeter._optional import require
-from vendimeter._options import as_number, whole_number
+from vendimeter._options import as_number, check_flag, whole_number
 from vendimeter._tokenizers import as_text, texts_of, tokens_of
 from vendimeter.errors import InputError
 from vendimeter.kernels._alignments import aligner_of, rounding_of
@@ -21,7 +21,7 @@ from vendimeter.kernels._kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_
 from vendimeter.kernels._ngrams import bags
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
-from vendimeter.similarity import Features, Pairwise
+from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Alignment", "Edit", "KMer"]
@@ -81,9 +81,7 @@ class KMer(Kernel):
         object.__setattr__(self, "k", whole_number(self.k, "k"))
         if self.alphabet is not None and self.alphabet not in ALPHABETS:
             raise unknown("alphabet", self.alphabet, ALPHABETS)
-        if not isinstance(self.canonical, bool | np.bool_):
-            raise InputError(f"canonical={brief(self.canonical)}; expected True or False.")
-        if self.canonical and self.alphabet not in COMPLEMENTED:
+        if check_flag(self.canonical, "canonical") and self.alphabet not in COMPLEMENTED:
             raise InputError(
                 f"canonical=True with alphabet={self.alphabet!r}; expected alphabet='dna' or 'rna', which have "
                 "complements."
@@ -131,15 +129,13 @@ class KMer(Kernel):
         sequences = _strings(samples, self.name)
         rows, codes = kmer_codes(sequences, self.k, self.alphabet, canonical=self.canonical)
         shape = (len(sequences), kmer_width(self.alphabet, self.k))
-        features = _unit(kmer_counts(rows, codes, shape), sequences)
-        features.kernel = self
-        return features
+        return _unit(kmer_counts(rows, codes, shape), sequences).with_kernel(self)
 
 
 def _unit(counts: Any, sequences: list[str]) -> Features:
     unit_rows(counts, np.arange(len(sequences)))
     longest = int(np.diff(counts.indptr).max())
-    return Features(
+    return FeatureRows(
         counts,
         rounding=(longest / 2 + 4) * UNIT,
         keys=lambda places: [sequences[place] for place in places.tolist()],
@@ -350,9 +346,9 @@ class Alignment(Kernel):
 
         mean = float(np.mean([len(item) for item in items]))
         rounding = rounding_of(aligner, gaps, items, own_score)
-        found = _pairwise(self, given, block, rounding=rounding, cost=2e4 + 50 * mean**2, slow=True)
-        found.kernel = replace(self, matrix=matrix)
-        return found
+        cost = 2e4 + 50 * mean**2
+        named = replace(self, matrix=matrix)
+        return _pairwise(self, given, block, rounding=rounding, cost=cost, slow=True).with_kernel(named)
 
 
 def _pairwise(

@@ -35,7 +35,7 @@ from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels._ratios import EXACT, layers, overlap, packed_layers, ratios, ratios_of_bits
 from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Pairwise, Similarity, row_keys
+from vendimeter.similarity import FeatureRows, Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Jaccard", "Match", "elements", "indicators", "not_a_count"]
@@ -286,7 +286,7 @@ class Match(Kernel):
         if not items:
             raise EmptyError(EMPTY)
         if not self.fraction:
-            return Features(
+            return FeatureRows(
                 indicators([(_present(item, i),) for i, item in enumerate(items)], "the match kernel")
             )
         if not all(isinstance(item, tuple) and len(item) == len(items[0]) and item for item in items):
@@ -296,7 +296,7 @@ class Match(Kernel):
             )
         width = len(items[0])
         parts = [
-            Features(
+            FeatureRows(
                 indicators([(_present(item[k], i),) for i, item in enumerate(items)], "the match kernel")
             )
             for k in range(width)
@@ -309,7 +309,9 @@ def _coded(codes: np.ndarray) -> Features:
     from scipy import sparse
 
     n = len(codes)
-    return Features(sparse.csr_array((np.ones(n), codes, np.arange(n + 1)), shape=(n, int(codes.max()) + 1)))
+    return FeatureRows(
+        sparse.csr_array((np.ones(n), codes, np.arange(n + 1)), shape=(n, int(codes.max()) + 1))
+    )
 
 
 def _frozen(value: Any) -> Any:

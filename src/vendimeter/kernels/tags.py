@@ -23,7 +23,7 @@ from vendimeter._devices import concat, is_foreign, is_real, namespace, to_host
 from vendimeter._messages import brief, digits
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features
+from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Tags"]
@@ -96,7 +96,7 @@ class Tags(Kernel):
             )
         if is_sparse(rows):
             return _of_sparse(rows)
-        return Features(rows, _unit_indicators, width=int(rows.shape[1]) + 1, rounding=3 * UNIT)
+        return FeatureRows(rows, _unit_indicators, width=int(rows.shape[1]) + 1, rounding=3 * UNIT)
 
     def _rows(self, samples: Any) -> Any:
         """Samples that are an array of numbers, as its rows; None where they are lists of tags."""
@@ -275,4 +275,6 @@ def _scaled(indices: np.ndarray, ends: np.ndarray, width: int) -> Features:
     sizes = np.maximum(sizes, 1)
     ends = np.concatenate([[0], np.cumsum(sizes)])
     data = np.repeat(1 / np.sqrt(sizes), sizes)
-    return Features(sparse.csr_array((data, indices, ends), shape=(len(sizes), width + 1)), rounding=3 * UNIT)
+    return FeatureRows(
+        sparse.csr_array((data, indices, ends), shape=(len(sizes), width + 1)), rounding=3 * UNIT
+    )

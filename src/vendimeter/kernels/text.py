@@ -17,7 +17,7 @@ from vendimeter.errors import InputError
 from vendimeter.kernels._ngrams import bags, hashes, unrolled
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
-from vendimeter.similarity import Features, Pairwise
+from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.spectrum import UNIT
 
 __all__ = ["BLEU", "NGram"]
@@ -127,7 +127,7 @@ class NGram(Kernel):
         # Grams of different lengths have different columns: the rows of a text lie side by side.
         joined = counts[0] if len(counts) == 1 else sparse.csr_array(sparse.hstack(counts, format="csr"))
         longest = int(np.diff(joined.indptr).max())
-        return Features(
+        return FeatureRows(
             joined,
             rounding=(longest / 2 + 6) * UNIT,
             keys=lambda places: [texts[place] for place in places.tolist()],

@@ -15,7 +15,7 @@ from vendimeter._options import as_number, whole_number
 from vendimeter.errors import InputError
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel
-from vendimeter.similarity import Features, Similarity
+from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Cosine", "Polynomial", "unit_rows"]
@@ -127,7 +127,7 @@ class Cosine(Kernel):
                 f"−1. For {rows.shape[0]} numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); "
                 "for vectors expected at least two columns."
             )
-        return Features(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT, upcasts=True)
+        return FeatureRows(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT, upcasts=True)
 
 
 @dataclass(frozen=True)
@@ -172,14 +172,12 @@ class Polynomial(Kernel):
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """All products of `degree` columns."""
-        features = multiply_features([self._base(samples)] * self.degree)
-        features.kernel = self
-        return features
+        return multiply_features([self._base(samples)] * self.degree).with_kernel(self)
 
     def _base(self, samples: Any) -> Features:
         rows = as_rows(samples, kernel="the polynomial kernel")
         width = int(rows.shape[1]) + (self.offset > 0)
-        return Features(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
+        return FeatureRows(rows, self._prepare, width=width, rounding=(width / 2 + 4) * UNIT)
 
     def _prepare(self, rows: Any, positions: np.ndarray) -> Any:
         if self.offset > 0:

@@ -66,7 +66,7 @@ class Entries:
     @property
     def step(self) -> int:
         """How many items a tile has on a side: fewer of very wide rows."""
-        return max(1, min(TILE, self._inner._step))
+        return max(1, min(TILE, self._inner.step))
 
     def block(self, rows: Index, cols: Index) -> Any:
         """Similarities in float64, on the device of the samples."""

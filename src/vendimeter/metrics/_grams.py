@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter._messages import brief
-from vendimeter._options import whole_number
+from vendimeter._options import check_flag, whole_number
 from vendimeter._tokenizers import Tokenizer, check, tokens_of
 from vendimeter.errors import InputError
-from vendimeter.metrics._texts import Grouped, check_flag
+from vendimeter.metrics._texts import Grouped
 
 __all__ = ["LONGEST", "Runs", "check_length", "grams_of", "numbered", "runs_of"]
 

@@ -16,10 +16,9 @@ from vendimeter._matrix_checks import entry_tolerance
 from vendimeter._messages import digits
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError, MatrixError
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
-from vendimeter.similarity.base import parts_of
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized, parts_of
 from vendimeter.solvers.dense import norm_of
-from vendimeter.solvers.exact import SPARSE_ROWS, validated
+from vendimeter.solvers.exact import SPARSE_ROWS
 from vendimeter.solvers.gram import gram
 from vendimeter.solvers.operators import Blocks, SparseRows
 from vendimeter.solvers.plan import EXACT_SIDE, HOST_MEMORY
@@ -208,7 +207,7 @@ def _distinct(similarity: Similarity, shares: np.ndarray, names: np.ndarray | No
 def _looked_at(similarity: Pairwise, names: np.ndarray) -> Similarity:
     """What a user's function gives, checked as a matrix where that fits; else it is block by block."""
     if 8 * similarity.n**2 <= HOST_MEMORY:
-        return validated(similarity.dense(), similarity, names)[1]
+        return materialized(similarity, names)
     if similarity.policy.normalize or similarity.policy.symmetrize:
         raise InputError(
             f"the {similarity.n}×{similarity.n} matrix of a function does not fit into 4 GiB, and normalize=True or "
@@ -227,9 +226,9 @@ def _tiles(similarity: Similarity) -> Iterator[tuple[slice, slice, Any]]:
         yield whole, whole, block
         return
     if similarity.like is None:
-        parts = parts_of(n, similarity._step)
+        parts = parts_of(n, similarity.step)
     else:
-        parts = blocks(n, max(getattr(similarity, "width", 1), n // 8), most=DEVICE_BYTES)
+        parts = blocks(n, max(similarity.width, n // 8), most=DEVICE_BYTES)
     checked = similarity.trusted or isinstance(similarity, Matrix)
     inspect = None if checked else Blocks(similarity, None)._inspect
     pairs = [(rows, cols) for i, rows in enumerate(parts) for cols in parts[i:]]

@@ -11,12 +11,13 @@ from vendimeter._arrays import BLOCK_BYTES, EMPTY, blocks, is_frame_column, is_m
 from vendimeter._devices import DEVICE_BYTES, double, is_foreign, local, namespace, select, to_host
 from vendimeter._frames import known
 from vendimeter._messages import brief, shape_of
+from vendimeter._options import check_flag
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.kernels.algebra import multiply_features
 from vendimeter.kernels.probabilities import channels_of
-from vendimeter.similarity import Features, Index
+from vendimeter.similarity import FeatureRows, Features, Index
 
-__all__ = ["Rows", "check_flag", "labels_of", "predicted"]
+__all__ = ["Rows", "labels_of", "predicted"]
 
 MOST_JOINT = 1 << 20  # joint classes of several classifiers that are written out
 
@@ -63,9 +64,9 @@ def predicted(samples: Any, metric: str, logits: Any) -> np.ndarray:
     return np.unique(answers, axis=0, return_inverse=True)[1].ravel()
 
 
-def _channels(samples: Any, metric: str, logits: Any) -> Sequence[Features]:
+def _channels(samples: Any, metric: str, logits: Any) -> Sequence[FeatureRows]:
     """The square roots of class probabilities, read as the kernel of class probabilities reads them."""
-    check_flag(logits)
+    check_flag(logits, "logits")
     expected = f"{metric} expected class probabilities, one row a sample."
     if isinstance(samples, str | bytes):
         raise InputError(f"samples is the single text {brief(samples)}; {expected}")
@@ -80,11 +81,6 @@ def _channels(samples: Any, metric: str, logits: Any) -> Sequence[Features]:
 
 def _nested(samples: Any) -> bool:
     return isinstance(samples, np.ndarray) and samples.dtype == object and samples.ndim == 1
-
-
-def check_flag(logits: Any) -> None:
-    if not isinstance(logits, bool | np.bool_):
-        raise InputError(f"logits={brief(logits)}; expected True or False.")
 
 
 # ------------------------------------------------------------------------------------------------------------- labels

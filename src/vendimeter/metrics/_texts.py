@@ -15,11 +15,12 @@ from vendimeter._figures import Figure
 from vendimeter._measured import collected
 from vendimeter._membership import read, split
 from vendimeter._messages import brief, in_group, shape_of
+from vendimeter._options import check_flag
 from vendimeter._tokenizers import texts_of
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.collection import Collection
 
-__all__ = ["Grouped", "Overlap", "check_flag", "check_pairs", "grouped", "mean_over_groups", "text_metric"]
+__all__ = ["Grouped", "Overlap", "check_pairs", "grouped", "mean_over_groups", "text_metric"]
 
 
 def text_metric(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,13 +41,6 @@ def text_metric(function: Callable[..., Any]) -> Callable[..., Any]:
         return taken(samples, *args, **options)
 
     return taking
-
-
-def check_flag(value: Any, name: str) -> bool:
-    """A truth value."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name}={brief(value)}; expected True or False.")
-    return bool(value)
 
 
 # ------------------------------------------------------------------------------------------------------------ groups

@@ -16,7 +16,7 @@ from vendimeter._measured import about, collected
 from vendimeter._messages import brief
 from vendimeter._molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter._optional import require
-from vendimeter._options import whole_number
+from vendimeter._options import check_flag, check_progress, whole_number
 from vendimeter._progress import Progress, showing
 from vendimeter.errors import InputError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
@@ -171,10 +171,8 @@ def molecules(
     chosen, ks = _fingerprint(kernel), _sizes(unique_at)
     min_rings = whole_number(min_rings, "min_rings")
     for option, value in (("stereo", stereo), ("nearest", nearest)):
-        if not isinstance(value, bool | np.bool_):
-            raise InputError(f"{option}={brief(value)}; expected True or False.")
-    if not isinstance(progress, bool | None):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+        check_flag(value, option)
+    check_progress(progress)
     reader = _Reader(chosen, bool(stereo))
     with showing(progress):
         found = reader.read(samples)

@@ -35,10 +35,10 @@ from vendimeter._devices import (
 from vendimeter._figures import Figure
 from vendimeter._measured import collected
 from vendimeter._messages import brief, digits, shape_of
-from vendimeter._options import check_rng, generator, whole_number
+from vendimeter._options import check_flag, check_rng, generator, whole_number
 from vendimeter._weights import probabilities
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.metrics._predictions import Rows, check_flag, labels_of, predicted
+from vendimeter.metrics._predictions import Rows, labels_of, predicted
 from vendimeter.spectrum import hill as hill_number
 from vendimeter.spectrum import parse_orders
 
@@ -206,7 +206,7 @@ def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> in
     if labels is None:
         labels = predicted(samples, "number_of_modes", logits)
     else:
-        check_flag(logits)
+        check_flag(logits, "logits")
     return int(np.count_nonzero(np.bincount(labels) >= few))
 
 
@@ -245,7 +245,7 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
     """
     labels = labels_of(samples, "mode_diversity")
     if labels is not None:
-        check_flag(logits)
+        check_flag(logits, "logits")
         share, _ = probabilities(weights, None, len(labels))
         return float(hill_number(np.bincount(labels, weights=share).astype(np.float64), 1))
     rows = Rows(samples, "mode_diversity", logits)

@@ -16,7 +16,7 @@ from vendimeter._figures import Figure
 from vendimeter._measured import about, collected
 from vendimeter._membership import join
 from vendimeter._messages import brief, shape_of
-from vendimeter._options import as_number, check_rng, generator, whole_number
+from vendimeter._options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels import as_kernel
@@ -155,10 +155,7 @@ def kernel_distance(
     (15.222222, 3, True)
     """
     request = _Subsets.of(subsets, subset_size, rng)
-    if not 0.5 <= as_number(confidence) < 1:
-        raise InputError(
-            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
-        )
+    confidence = check_confidence(confidence)
     polynomial = _polynomial(kernel, degree, gamma, coef)
     if kernel is None or features is not None:
         samples, reference = two_sets(samples, reference, METRIC, features=features)

@@ -11,7 +11,7 @@ from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
 from vendimeter._measured import collected
 from vendimeter._messages import brief
-from vendimeter._options import as_number, byte_count, whole_number
+from vendimeter._options import as_number, byte_count, check_progress, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.metrics._distances import Space
@@ -367,8 +367,7 @@ def _radii(space: Space, points: Any, k: int) -> np.ndarray:
 
 
 def _checked(memory: Any, progress: Any) -> int | None:
-    if progress is not None and not isinstance(progress, bool | np.bool_):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    check_progress(progress)
     return None if memory is None else byte_count(memory, "memory")
 
 

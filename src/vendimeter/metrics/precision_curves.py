@@ -12,7 +12,7 @@ from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
 from vendimeter._measured import collected
 from vendimeter._messages import brief, digits
-from vendimeter._options import as_number, check_rng, generator, whole_number
+from vendimeter._options import as_number, check_progress, check_rng, generator, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares
@@ -166,8 +166,7 @@ def precision_recall_curve(
     """
     count, times, weight = whole_number(clusters, "clusters"), whole_number(runs, "runs"), _beta(beta)
     draws = generator(check_rng(rng), "precision-recall curve")
-    if progress is not None and not isinstance(progress, bool | np.bool_):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    check_progress(progress)
     left, right = two_sets(samples, reference, "precision_recall_curve", features=features)
     n, m = int(left.shape[0]), int(right.shape[0])
     fitted = 2 * min(n, m, MOST_FITTED)

@@ -15,11 +15,12 @@ from vendimeter._figures import Figure
 from vendimeter._measured import about
 from vendimeter._messages import brief, in_group, unknown
 from vendimeter._optional import require
+from vendimeter._options import check_flag
 from vendimeter._progress import Progress
 from vendimeter._tokenizers import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError
 from vendimeter.metrics._grams import check_length
-from vendimeter.metrics._texts import Grouped, check_flag, grouped, text_metric
+from vendimeter.metrics._texts import Grouped, grouped, text_metric
 
 __all__ = ["CorpusBLEU", "corpus_bleu"]
 

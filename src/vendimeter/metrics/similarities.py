@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter._measured import collected, measured
 from vendimeter._messages import brief, digits, unknown
-from vendimeter._options import as_number
+from vendimeter._options import as_number, check_flag
 from vendimeter.errors import InputError
 from vendimeter.metrics._pair_sums import noise_of, power_sum, present, row_sums
 from vendimeter.results import data_frame, html_table, number, order_name
@@ -317,8 +317,6 @@ def _reach(shares: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 def _own_shares(shares: np.ndarray, n: int, counts: Any, diagonal: Any) -> np.ndarray:
     """What the similarity of an item with itself weighs in its mean."""
-    if not isinstance(diagonal, bool | np.bool_):
-        raise InputError(f"diagonal={brief(diagonal)}; expected True or False.")
-    if diagonal:
+    if check_flag(diagonal, "diagonal"):
         return shares
     return np.zeros_like(shares) if counts is None else np.maximum(shares - 1 / n, 0.0)

@@ -22,15 +22,15 @@ from vendimeter._devices import (
     transposed,
 )
 from vendimeter._figures import Figure
-from vendimeter._matrix_checks import Policy
 from vendimeter._measured import collected
 from vendimeter._messages import brief
 from vendimeter._options import as_number, check_rng
-from vendimeter._run import problem_of, run
+from vendimeter._run import run
 from vendimeter._score import similarity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.metrics._inputs import wide_block
-from vendimeter.solvers.plan import DENSE_LIMIT
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import DENSE_LIMIT, Problem
 from vendimeter.spectrum import UNIT, Eigenvalues, hill
 
 __all__ = ["LogDet", "effective_rank", "log_det"]
@@ -234,9 +234,8 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
     if not 0 <= added < math.inf:
         raise InputError(f"shift={brief(shift)}; expected a finite number from 0 up.")
     similarity = similarity_of(samples, kernel, check_rng(rng))
-    problem = problem_of(
-        similarity, None, [1.0, 2.0], Policy(), "exact", "float64", None, 0.95, None, "random", check_rng(rng)
-    )
+    solver = Solver(method="exact", precision="float64")
+    problem = Problem(similarity, None, [1.0, 2.0], solver, check_rng(rng))
     try:
         spectrum = run(problem)[1].spectrum
     except TooLargeError:

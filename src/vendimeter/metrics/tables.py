@@ -11,7 +11,7 @@ import numpy as np
 
 from vendimeter._figures import plain
 from vendimeter._messages import brief, unknown
-from vendimeter._options import check_rng, whole_number
+from vendimeter._options import check_flag, check_progress, check_rng, whole_number
 from vendimeter._progress import Progress, showing
 from vendimeter.errors import InputError
 from vendimeter.metrics import _rendering as rendering
@@ -25,7 +25,6 @@ from vendimeter.metrics._given import (
     refuse_matrices,
 )
 from vendimeter.metrics._rendering import DIGITS, Cell, Column
-from vendimeter.metrics._texts import check_flag
 from vendimeter.results import data_frame
 from vendimeter.spectrum import parse_orders
 
@@ -251,8 +250,7 @@ def table(
     kernels = kernels_of(kernel)
     refuse_matrices(kernel, names, parts)
     groups = None if groups is None else check_flag(groups, "groups")
-    if not isinstance(progress, bool | None):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+    check_progress(progress)
     if check_flag(logits, "logits") and probabilities is None:
         raise InputError(
             "logits=True without probabilities; expected the logits in probabilities=. For samples that are logits "

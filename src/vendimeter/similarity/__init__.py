@@ -1,6 +1,6 @@
 """The three kinds of similarity, between a kernel and a solver.
 
-- `Features`: vectors φ with K = ΦΦᵀ. Nothing n×n is built unless that is the smaller side.
+- `Features`: vectors φ with K = ΦΦᵀ, most often `FeatureRows`. Nothing n×n is built unless that is the smaller side.
 - `Matrix`: K itself, dense or sparse.
 - `Pairwise`: blocks of k(A, B) on demand.
 
@@ -11,9 +11,24 @@ diagonal is 1, and it is symmetric and positive semidefinite by construction. Wh
 
 from __future__ import annotations
 
-from vendimeter.similarity.base import Index, Similarity, span
-from vendimeter.similarity.features import Features, row_keys
-from vendimeter.similarity.matrix import Matrix
+from vendimeter.similarity.base import Calls, Index, Similarity, coarsest, parts_of, positions_of, span
+from vendimeter.similarity.features import FeatureRows, Features, row_keys
+from vendimeter.similarity.matrix import Matrix, materialized, validated
 from vendimeter.similarity.pairwise import Pairwise
 
-__all__ = ["Features", "Index", "Matrix", "Pairwise", "Similarity", "row_keys", "span"]
+__all__ = [
+    "Calls",
+    "FeatureRows",
+    "Features",
+    "Index",
+    "Matrix",
+    "Pairwise",
+    "Similarity",
+    "coarsest",
+    "materialized",
+    "parts_of",
+    "positions_of",
+    "row_keys",
+    "span",
+    "validated",
+]

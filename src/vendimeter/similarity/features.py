@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -10,15 +11,79 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
 from vendimeter._devices import DEVICE_BYTES, double, is_foreign, is_single, numpy_dtype, select, transposed
-from vendimeter._matrix_checks import Policy
 from vendimeter.similarity.base import Index, Similarity, positions_of, span
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Features", "row_keys"]
+__all__ = ["FeatureRows", "Features", "row_keys"]
 
 
 class Features(Similarity):
-    """Vectors with K = ΦΦᵀ, from the user's own rows without a copy of them.
+    """Vectors φ with K = ΦΦᵀ: nothing n×n is built unless that is the smaller side.
+
+    A subclass says how rows are made (`rows`), their `dtype`, and what tells items apart (`keys`).
+
+    Attributes
+    ----------
+    width : int
+        Columns of the features.
+    sparse : bool
+        Whether rows are CSR.
+    """
+
+    width: int
+    sparse: bool
+
+    def __init__(self, n: int, width: int, *, sparse: bool = False, **own: Any):
+        super().__init__(n, width=width, sparse=sparse, **own)
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype:
+        """The dtype of the user's rows, in NumPy's terms."""
+
+    @abstractmethod
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        """Feature rows in float64, dense or CSR as `sparse` says; the caller may overwrite them, but not on a device.
+
+        `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
+        than the arithmetic on it.
+        """
+
+    def quick_rows(self, index: Index, flags: list[Any]) -> Any:
+        """Rows as of `rows`, but on a device without waiting for it: they are right only if all flags turn out true.
+
+        Where they do not, `rows` tells why, or takes the trouble that the rows need.
+        """
+        return self.rows(index)
+
+    @property
+    def entry_error(self) -> float:
+        """Bound on the error of an inner product of two rows: theirs, and that of adding up its terms."""
+        return 2 * self.rounding + (self.width + 8) * UNIT
+
+    @property
+    def cost(self) -> float:
+        """Operations for an inner product of two rows."""
+        return 2.0 * (64 if self.sparse else self.width)
+
+    @property
+    def step(self) -> int:
+        """Fewer of very wide rows, which would add up to a copy of the data."""
+        return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
+
+    def take(self, index: np.ndarray) -> Features:
+        """The features of the items at these positions, read through these."""
+        return TakenFeatures(self, index)
+
+    def block(self, rows: Index, cols: Index) -> Any:
+        """Similarities as inner products of feature rows."""
+        left = self.rows(rows)
+        right = left if cols is rows else self.rows(cols)
+        return (left @ right.T).toarray() if self.sparse else left @ transposed(right)
+
+
+class FeatureRows(Features):
+    """Features from the user's own rows, without a copy of them.
 
     Parameters
     ----------
@@ -37,14 +102,21 @@ class Features(Similarity):
     upcasts : bool
         Whether `prepare` makes new rows on a device and leaves those it gets alone, which may be float32 where the
         library is good at that; and takes a list of flags, to which it adds what would have to be waited for.
+    kernel : Kernel, optional
+        The kernel they came from.
 
     Examples
     --------
     >>> import numpy as np
-    >>> Features(np.eye(3)).block(slice(0, 2), slice(1, 3))
+    >>> FeatureRows(np.eye(3)).block(slice(0, 2), slice(1, 3))
     array([[0., 0.],
            [1., 0.]])
     """
+
+    data: Any
+    _prepare: Callable[..., Any] | None
+    _keys: Callable[[np.ndarray], list[Hashable] | None] | None
+    _upcasts: bool
 
     def __init__(
         self,
@@ -55,43 +127,28 @@ class Features(Similarity):
         rounding: float = 0.0,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
         upcasts: bool = False,
+        kernel: Any = None,
     ):
-        self.data = data
-        self._upcasts = upcasts
-        self._keys = keys
-        self.n = int(data.shape[0])
-        self.width = int(data.shape[1]) if width is None else width
-        self.sparse = is_sparse(data)
-        self.like = data if is_foreign(data) else None
-        self.rounding = rounding
-        self._prepare = prepare
+        super().__init__(
+            int(data.shape[0]),
+            int(data.shape[1]) if width is None else width,
+            sparse=is_sparse(data),
+            rounding=rounding,
+            like=data if is_foreign(data) else None,
+            kernel=kernel,
+            data=data,
+            _prepare=prepare,
+            _keys=keys,
+            _upcasts=upcasts,
+        )
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the user's rows, in NumPy's terms."""
         return numpy_dtype(self.data)
 
-    @property
-    def entry_error(self) -> float:
-        """Bound on the error of an inner product of two rows: theirs, and that of adding up its terms."""
-        return 2 * self.rounding + (self.width + 8) * UNIT
-
-    @property
-    def cost(self) -> float:  # type: ignore[override]
-        """Operations for an inner product of two rows."""
-        return 2.0 * (64 if self.sparse else self.width)
-
-    @property
-    def _step(self) -> int:
-        """Fewer of very wide rows, which would add up to a copy of the data."""
-        return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
-
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
-        """Feature rows in float64, dense or CSR as the data is; the caller may overwrite them, but not on a device.
-
-        `out` is a buffer of enough rows that may be used for dense ones: fresh memory for every block costs more
-        than the arithmetic on it.
-        """
+        """The rows, upcast and prepared."""
         if self.like is not None:
             return self._device_rows(index)
         block = self.data[index]
@@ -106,11 +163,8 @@ class Features(Similarity):
         return block if self._prepare is None else self._prepare(block, positions_of(index, self.n))
 
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
-        """Rows as of `rows`, but on a device without waiting for it: they are right only if all flags turn out true.
-
-        Where they do not, `rows` tells why, or takes the trouble that the rows need.
-        """
-        if self.like is None or not getattr(self, "_upcasts", False):
+        """The rows, whose checks are left to the flags where `prepare` can do that."""
+        if self.like is None or not self._upcasts:
             return self.rows(index)
         return self._prepare(self._device_block(index), positions_of(index, self.n), flags)  # type: ignore[misc]
 
@@ -124,7 +178,7 @@ class Features(Similarity):
             block = double(block, copy=self._prepare is not None and not self._upcasts)
         return block
 
-    def look(self, index: Index, policy: Policy) -> None:
+    def look(self, index: Index) -> None:
         """Prepare all rows once, or have them checked where that is less work than to prepare them."""
         if self._prepare is None:
             return
@@ -136,16 +190,6 @@ class Features(Similarity):
                 self.rows(rows)
             else:
                 check(select(self.data, rows), places[part])
-
-    def take(self, index: np.ndarray) -> Features:
-        """The features of the items at these positions."""
-        return _Taken(self, index)
-
-    def block(self, rows: Index, cols: Index) -> Any:
-        """Similarities as inner products of feature rows."""
-        left = self.rows(rows)
-        right = left if cols is rows else self.rows(cols)
-        return (left @ right.T).toarray() if self.sparse else left @ transposed(right)
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """What tells the items apart; nothing does on a device, where looking at every byte would cost a transfer."""
@@ -172,13 +216,23 @@ def _digest(data: bytes) -> bytes:
     return data if len(data) <= 16 else hashlib.blake2b(data, digest_size=16).digest()
 
 
-class _Taken(Features):
+class TakenFeatures(Features):
     """Some of the rows of other features, read through them."""
 
+    _whole: Features
+    _index: np.ndarray
+
     def __init__(self, whole: Features, index: np.ndarray):
-        self._whole, self._index = whole, index
-        self.n, self.width, self.sparse = len(index), whole.width, whole.sparse
-        self.rounding, self.kernel, self.like = whole.rounding, whole.kernel, whole.like
+        super().__init__(
+            len(index),
+            whole.width,
+            sparse=whole.sparse,
+            rounding=whole.rounding,
+            like=whole.like,
+            kernel=whole.kernel,
+            _whole=whole,
+            _index=index,
+        )
 
     @property
     def dtype(self) -> np.dtype:
@@ -190,8 +244,8 @@ class _Taken(Features):
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
         return self._whole.quick_rows(self._index[index], flags)
 
-    def look(self, index: Index, policy: Policy) -> None:
-        self._whole.look(self._index[index], policy)
+    def look(self, index: Index) -> None:
+        self._whole.look(self._index[index])
 
     def keys(self, index: Index) -> list[Hashable] | None:
         return self._whole.keys(self._index[index])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from vendimeter._arrays import is_sparse
 from vendimeter._devices import diagonal, double, is_foreign, numpy_dtype, select, transposed
 from vendimeter._matrix_checks import Policy, check
-from vendimeter.similarity.base import Index, Similarity, positions_of
+from vendimeter.similarity.base import Calls, Index, Similarity, positions_of
 
-__all__ = ["Matrix"]
+__all__ = ["Matrix", "materialized", "validated"]
 
 
 class Matrix(Similarity):
@@ -26,11 +25,18 @@ class Matrix(Similarity):
         What to mend; without it a matrix that is not a similarity matrix is an error.
     trusted : bool
         Whether the matrix is known to be a similarity matrix.
+    is_checked : bool
+        Whether it was found finite, symmetric and with a diagonal of 1, and mended as the policy allows; negative
+        eigenvalues it may still have.
     rounding : float
         Bound on the error of its entries.
     what : str
         What to call the matrix in messages.
     """
+
+    data: Any
+    what: str
+    is_checked: bool
 
     def __init__(
         self,
@@ -38,19 +44,25 @@ class Matrix(Similarity):
         *,
         policy: Policy | None = None,
         trusted: bool = False,
+        is_checked: bool = False,
         rounding: float = 0.0,
         precision: np.dtype | None = None,
         what: str = "K",
+        kernel: Any = None,
     ):
-        self.data = data
-        self.n = int(data.shape[0])
-        self.sparse = is_sparse(data)
-        self.like = data if is_foreign(data) else None
-        self.policy = policy or Policy()
-        self.trusted = trusted
-        self.rounding = rounding
-        self.what = what
-        self.precision = numpy_dtype(data) if precision is None else precision
+        super().__init__(
+            int(data.shape[0]),
+            kernel=kernel,
+            policy=policy,
+            trusted=trusted,
+            rounding=rounding,
+            like=data if is_foreign(data) else None,
+            data=data,
+            sparse=is_sparse(data),
+            what=what,
+            is_checked=trusted or is_checked,
+            counter=Calls(numpy_dtype(data) if precision is None else precision),
+        )
 
     def block(self, rows: Index, cols: Index) -> Any:
         """A dense block of the matrix."""
@@ -67,7 +79,7 @@ class Matrix(Similarity):
     def take(self, index: np.ndarray) -> Matrix:
         """The matrix of the items at these positions."""
         data = self.data[np.ix_(index, index)] if self._plain else self._part(index, index)
-        return self._like(data)
+        return self._changed(data=data, n=len(index))
 
     @property
     def _plain(self) -> bool:
@@ -79,33 +91,53 @@ class Matrix(Similarity):
             return self.data[rows][:, cols]
         return transposed(select(transposed(select(self.data, rows)), cols))
 
-    def _like(self, data: Any, *, policy: Policy | None = None, slack: float = 0.0) -> Matrix:
-        """Another matrix that came of this one, with the precision of the user's own dtype."""
-        other = Matrix(
-            data,
-            policy=policy or self.policy,
-            trusted=self.trusted,
-            rounding=self.rounding + slack,
-            precision=self.precision,
-            what=self.what,
-        )
-        other.kernel = self.kernel
-        return other
-
     def dense(self, index: np.ndarray | None = None) -> Any:
         """A float64 copy of the whole, both triangles as they are."""
         part = self.data if index is None else self.take(index).data
         return part.toarray().astype(np.float64) if self.sparse else double(part)
 
-    def look(self, index: Index, policy: Policy) -> None:
+    def look(self, index: Index) -> None:
         """Check the whole matrix, as it will be, and mend nothing."""
-        if not self.trusted:
-            check(self.data, self.policy | policy, self.what, self.precision, mend=False)
+        if not self.is_checked:
+            check(self.data, self.policy, self.what, self.precision, mend=False)
 
-    def checked(self, policy: Policy | None = None, names: np.ndarray | None = None) -> Matrix:
-        """The matrix, checked and mended as the policy allows; its rounding then covers what was tolerated."""
-        policy = self.policy | (policy or Policy())
-        if self.trusted:
+    def checked(self, names: np.ndarray | None = None) -> Matrix:
+        """The matrix, checked and mended as its policy allows; its rounding then covers what was tolerated.
+
+        `names` are the user's own positions of the items, for messages, where some items were left out.
+        """
+        if self.is_checked:
             return self
-        data, slack = check(self.data, policy, self.what, self.precision, names)
-        return self._like(data, policy=replace(policy, normalize=False), slack=slack)
+        data, slack = check(self.data, self.policy, self.what, self.precision, names)
+        policy = Policy(project=self.policy.project)  # the rest is done
+        return self._changed(data=data, policy=policy, is_checked=True, rounding=self.rounding + slack)
+
+
+def validated(matrix: Any, part: Similarity, names: np.ndarray | None = None) -> Matrix:
+    """What a user's function gave, checked and mended like a user's matrix."""
+    return Matrix(
+        matrix,
+        policy=part.policy,
+        rounding=part.rounding,
+        precision=part.precision,
+        what="k",
+        kernel=part.kernel,
+    ).checked(names)
+
+
+def materialized(similarity: Similarity, names: np.ndarray | None = None) -> Matrix:
+    """All similarities as one matrix; what a user gave is checked: a function is called once a pair.
+
+    `names` are the user's own positions of the items, for messages, where some items were left out.
+    """
+    if isinstance(similarity, Matrix):
+        return similarity.checked(names)
+    if not similarity.trusted:
+        return validated(similarity.dense(), similarity, names)
+    return Matrix(
+        similarity.dense(),
+        policy=similarity.policy,
+        trusted=True,
+        rounding=similarity.entry_error,
+        kernel=similarity.kernel,
+    )

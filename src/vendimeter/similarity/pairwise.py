@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import diagonal
-from vendimeter._matrix_checks import Policy
+from vendimeter._matrix_checks import Policy, mending
 from vendimeter._messages import digits
 from vendimeter.errors import AsymmetryError
-from vendimeter.similarity.base import Index, Similarity, parts_of, positions_of
+from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
 
 __all__ = ["Pairwise"]
 
@@ -41,7 +41,16 @@ class Pairwise(Similarity):
         Of one similarity, in floating-point operations: for the planner.
     parts : sequence of Similarity
         What the blocks are put together from.
+    counter : Calls, optional
+        Where `function` counts its calls, if it is a user's.
     """
+
+    stacks: bool
+    _cost: float
+    _function: Callable[[np.ndarray, np.ndarray], Any]
+    _keys: Callable[[np.ndarray], list[Hashable] | None] | None
+    _triangle: Callable[[np.ndarray], np.ndarray] | None
+    _parts: Sequence[Similarity]
 
     def __init__(
         self,
@@ -51,35 +60,44 @@ class Pairwise(Similarity):
         rounding: float = 0.0,
         trusted: bool = True,
         policy: Policy | None = None,
-        precision: np.dtype | None = None,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
         triangle: Callable[[np.ndarray], np.ndarray] | None = None,
         like: Any = None,
         stacks: bool = False,
         cost: float = 64.0,
         parts: Sequence[Similarity] = (),
+        counter: Calls | None = None,
+        kernel: Any = None,
     ):
-        self.n = n
-        self.like = like
-        self.stacks = stacks
-        self.cost = cost
-        self._function = function
-        self._keys = keys
-        self._triangle = triangle
-        self._parts = parts
-        self.rounding = rounding
-        self.trusted = trusted
-        self.policy = policy or Policy()
-        self.precision = np.dtype(np.float64) if precision is None else precision
+        super().__init__(
+            n,
+            kernel=kernel,
+            policy=policy,
+            trusted=trusted,
+            rounding=rounding,
+            like=like,
+            stacks=stacks,
+            _cost=cost,
+            _function=function,
+            _keys=keys,
+            _triangle=triangle,
+            _parts=parts,
+            counter=counter,
+        )
+
+    @property
+    def cost(self) -> float:
+        """Operations for one similarity, as its kernel estimates them."""
+        return self._cost
 
     def block(self, rows: Index, cols: Index) -> Any:
         """Compute a block."""
         return self._function(positions_of(rows, self.n), positions_of(cols, self.n))
 
-    def look(self, index: Index, policy: Policy) -> None:
+    def look(self, index: Index) -> None:
         """Look at what the blocks are put together from; samples of others were looked at when this was made."""
         for part in {id(part): part for part in self._parts}.values():
-            part.look(index, policy)
+            part.look(index)
 
     @property
     def own_cost(self) -> int:
@@ -96,21 +114,20 @@ class Pairwise(Similarity):
     def take(self, index: np.ndarray) -> Pairwise:
         """The similarities among the items at these positions, computed when asked for."""
         triangle = self._triangle
-        part = Pairwise(
+        return Pairwise(
             len(index),
             lambda rows, cols: self.block(index[rows], index[cols]),
-            rounding=self.rounding,
-            trusted=self.trusted,
+            kernel=self.kernel,
             policy=self.policy,
-            precision=self.precision,
+            trusted=self.trusted,
+            rounding=self.rounding,
             keys=lambda places: self.keys(index[places]),
             triangle=None if triangle is None else lambda places: triangle(index[places]),
             like=self.like,
             stacks=self.stacks,
-            cost=self.cost,
+            cost=self._cost,
+            counter=self.counter,
         )
-        part.kernel = self.kernel
-        return part
 
     def dense(self, index: np.ndarray | None = None) -> Any:
         """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
@@ -148,7 +165,7 @@ class Pairwise(Similarity):
             raise AsymmetryError(
                 f"the function is not symmetric: it gives {digits(float(there[a, b]))} for items {i} and {j}, and "
                 f"{digits(float(back[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
-                "pass symmetrize=True to average the two."
+                f"{mending('symmetrize')} to average the two."
             )
 
     def keys(self, index: Index) -> list[Hashable] | None:

@@ -12,9 +12,8 @@ from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
 from vendimeter._matrix_checks import check_stack, tolerance_of
 from vendimeter._messages import in_group
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span, validated
 from vendimeter.solvers.dense import eigen_error, eigenvalues
-from vendimeter.solvers.exact import validated
 from vendimeter.spectrum import UNIT
 
 __all__ = ["SMALL", "Batch", "batches", "matrix_batches"]
@@ -115,7 +114,8 @@ def _stack(
             with in_group(label):
                 place[:] = similarity.dense(group)
                 if isinstance(similarity, Pairwise) and not similarity.trusted:
-                    place[:], checked = validated(place, similarity, group)
+                    checked = validated(place, similarity, group)
+                    place[:] = checked.data
                     error = max(error, checked.rounding)
     roots = move(roots, stack)
     stack *= roots[:, :, None]
@@ -152,8 +152,8 @@ def _device_stack(
         with in_group(label):
             part = similarity.dense(group)
             if isinstance(similarity, Pairwise) and not similarity.trusted:
-                part, checked = validated(part, similarity, group)
-                error = max(error, checked.rounding)
+                checked = validated(part, similarity, group)
+                part, error = checked.data, max(error, checked.rounding)
             parts.append(part)
     return namespace(parts[0]).stack(parts), error
 

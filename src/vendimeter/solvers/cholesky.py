@@ -34,7 +34,7 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, concat, move, namespace, select, to_host, transposed
-from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
+from vendimeter._matrix_checks import check_diagonal, entry_tolerance, mending, not_finite
 from vendimeter._messages import unknown
 from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError, InputError
@@ -243,8 +243,8 @@ class Cholesky:
     Examples
     --------
     >>> import numpy as np
-    >>> from vendimeter.similarity import Features
-    >>> factor = Cholesky(Features(np.eye(3)[[0, 1, 2, 0, 1, 2]]), None, capacity=6)
+    >>> from vendimeter.similarity import FeatureRows, Features
+    >>> factor = Cholesky(FeatureRows(np.eye(3)[[0, 1, 2, 0, 1, 2]]), None, capacity=6)
     >>> factor.grow(6)
     >>> factor.rank, factor.exhausted, round(factor.spectrum().score(1).value, 6)
     (3, True, 3.0)
@@ -515,7 +515,7 @@ class Cholesky:
             raise IndefiniteError(
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, {lowest:.4g} is left of the similarity of item {self._names[i]} with itself (expected ≥ 0). "
-                "Use a positive semidefinite kernel, or pass project=True to drop the negative eigenvalues, which "
+                f"Use a positive semidefinite kernel, or {mending('project')} to drop the negative eigenvalues, which "
                 "takes the exact method."
             )
 
@@ -541,7 +541,7 @@ class Cholesky:
             raise IndefiniteError(
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, items {i} and {j} are more similar to each other than to themselves (by {beyond[a, b]:.4g}). "
-                "Use a positive semidefinite kernel, or pass project=True to drop the negative eigenvalues, which "
+                f"Use a positive semidefinite kernel, or {mending('project')} to drop the negative eigenvalues, which "
                 "takes the exact method."
             )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, move, namespace, select, to_host, transposed
-from vendimeter._matrix_checks import Policy, tolerance_of
+from vendimeter._matrix_checks import tolerance_of
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Index, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
@@ -56,8 +56,8 @@ class Decomposition(ABC):
         self.rank = max(1, int(np.count_nonzero(every > spectrum.rank_threshold)))  # type: ignore[attr-defined]
 
     @abstractmethod
-    def coordinates(self, index: Index) -> Any:
-        """Y of shape (items, r), for the items at `index`: float64, where `like` is."""
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        """Y of shape (items, r), for the items at `index`: float64, where `like` is; the first `count` columns."""
 
     def parts(self, width: int = 0) -> list[slice]:
         """Blocks of items whose coordinates, with `width` more numbers for each, are worked on at a time."""
@@ -82,8 +82,8 @@ class _Columns(Decomposition):
     def _held(self) -> int:
         return 0 if self._features.sparse else self._features.width
 
-    def coordinates(self, index: Index) -> Any:
-        return self._features.rows(index) @ self._vectors
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        return self._features.rows(index) @ self._vectors[:, :count]
 
 
 class _Rows(Decomposition):
@@ -107,21 +107,21 @@ class _Rows(Decomposition):
         light = weights < LIGHT / len(weights)
         self._place = np.where(light[place], -1, place) if light.any() else place
 
-    def coordinates(self, index: Index) -> Any:
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
         items = positions_of(index, self.n)
         places = self._place[items]
         safe = np.maximum(places, 0)
-        roots = np.sqrt(self.values[None, :] / np.where(places < 0, 1.0, self._weights[safe])[:, None])
-        found = select(self._vectors, safe) * move(roots, self._vectors)
-        return found if places.min(initial=0) >= 0 else self._with_absent(found, items, places)
+        roots = np.sqrt(self.values[None, :count] / np.where(places < 0, 1.0, self._weights[safe])[:, None])
+        found = select(self._vectors[:, :count], safe) * move(roots, self._vectors)
+        return found if places.min(initial=0) >= 0 else self._with_absent(found, items, places, count)
 
-    def _with_absent(self, found: Any, items: np.ndarray, places: np.ndarray) -> Any:
+    def _with_absent(self, found: Any, items: np.ndarray, places: np.ndarray, count: int | None) -> Any:
         """Coordinates where some of the items have no weight, which are not in the matrix, or next to none."""
         host, absent = np.array(to_host(found)), np.flatnonzero(places < 0)
         # Of λ = 0 up to rounding, nothing is known: the direction stays out.
-        known = self.values > self.values[0] * 1e-14
-        divisor = np.where(known, np.sqrt(self.values) * self._scale, np.inf)
-        vectors = to_host(self._vectors) * np.sqrt(self._weights)[:, None]
+        values = self.values[:count]
+        divisor = np.where(values > values[0] * 1e-14, np.sqrt(values) * self._scale, np.inf)
+        vectors = to_host(self._vectors[:, :count]) * np.sqrt(self._weights)[:, None]
         for part in blocks(len(absent), len(self._index)):
             similar = to_host(self._similarity.block(items[absent[part]], self._index))
             host[absent[part]] = (similar @ vectors) / divisor
@@ -174,7 +174,7 @@ def _of_rows(similarity: Similarity, weights: np.ndarray | None, most: int) -> D
         )
     share = np.full(len(present), 1 / len(present)) if weights is None else weights[present]
     joint = np.bincount(group, weights=share, minlength=len(index))
-    given = weighted(similarity, index, joint, Policy())
+    given = weighted(similarity, index, joint)
     tolerance = 0.0 if given.precision is None else tolerance_of(given.precision, dense.norm_of(given.matrix))
     values, vectors = eigenpairs(given.matrix)
     error = given.error + float(dense.eigen_error(len(index), max(abs(values[0]), abs(values[-1]))))

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vendimeter._devices import move
-from vendimeter._matrix_checks import Policy, tolerance_of
+from vendimeter._matrix_checks import mending, tolerance_of
 from vendimeter.errors import IndefiniteError, TooLargeError
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, validated
 from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
 from vendimeter.solvers.gram import Gram, gram
 from vendimeter.solvers.plan import SPARSE_FILL, SPARSE_LIMIT, Plan, Problem, check_size
 from vendimeter.spectrum import UNIT, Eigenvalues, Moment, Spectrum
 
-__all__ = ["Solution", "Weighted", "clean", "of_gram", "projected", "solve", "validated", "weighted"]
+__all__ = ["Solution", "Weighted", "clean", "of_gram", "projected", "solve", "weighted"]
 
 SHORTCUT_WIDTH = 1e-8  # a shortcut whose bounds are wider than this, relatively, gives way to the eigenvalues
 SPARSE_ROWS = 65_536  # rows of sparse features that are worked on at a time
@@ -38,9 +38,9 @@ def solve(problem: Problem, plan: Plan) -> Solution:
     """Carry out the plan for a prepared problem."""
     similarity, weights, orders, rng = problem.similarity, problem.weights, problem.orders, problem.rng
     if isinstance(similarity, Matrix):
-        similarity = similarity.checked(problem.policy)
+        similarity = similarity.checked()
     if plan.side == "rows":
-        return _rows(similarity, problem.index, weights, orders, problem.policy, rng)
+        return _rows(similarity, problem.index, weights, orders, rng)
     if plan.side == "sparse" and isinstance(similarity, Features):
         return _sparse_features(similarity, problem.index, weights, orders, rng)
     if problem.index is not None:
@@ -73,10 +73,9 @@ def _rows(
     index: np.ndarray | None,
     weights: np.ndarray | None,
     orders: Sequence[float],
-    policy: Policy,
     rng: int,
 ) -> Solution:
-    given = weighted(similarity, index, weights, policy)
+    given = weighted(similarity, index, weights)
     return _of_dense(
         given.matrix,
         given.error,
@@ -103,16 +102,14 @@ class Weighted(NamedTuple):
     project: bool
 
 
-def weighted(
-    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None, policy: Policy
-) -> Weighted:
+def weighted(similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None) -> Weighted:
     """The matrix ρ of the items at `index`, those of a user checked and mended as the policy allows."""
     size = similarity.n if index is None else len(index)
     check_size(size, "the similarity matrix")
-    policy = similarity.policy = policy | similarity.policy
     matrix = similarity.dense(index)
     if isinstance(similarity, Pairwise) and not similarity.trusted:
-        matrix, similarity = validated(matrix, similarity, index)
+        similarity = validated(matrix, similarity, index)
+        matrix = similarity.data
     if weights is None:
         matrix /= size
     else:
@@ -120,7 +117,7 @@ def weighted(
         matrix *= roots[:, None]
         matrix *= roots
     precision = None if similarity.trusted else similarity.precision
-    return Weighted(matrix, similarity.entry_error + 4 * UNIT, precision, policy.project)
+    return Weighted(matrix, similarity.entry_error + 4 * UNIT, precision, similarity.policy.project)
 
 
 def _sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
@@ -230,13 +227,6 @@ def _dense_square(rows: Any) -> np.ndarray:
     return matrix
 
 
-def validated(matrix: Any, part: Pairwise, names: np.ndarray | None) -> tuple[Any, Matrix]:
-    """What a user's function gave, checked and mended like a user's matrix."""
-    given = Matrix(matrix, policy=part.policy, rounding=part.rounding, precision=part.precision, what="k")
-    checked = given.checked(names=names)
-    return checked.data, checked
-
-
 # ------------------------------------------------------------------------------------------------ from ρ to Spectrum
 
 
@@ -333,6 +323,6 @@ def indefinite(lowest: float, mass: float, size: int) -> IndefiniteError:
     )
     return IndefiniteError(
         f"the similarity matrix is not positive semidefinite: {what} (expected ≥ 0), and its negative "
-        f"eigenvalues hold {mass:.4g} of a total of 1. Use a positive semidefinite kernel, or pass "
-        "project=True to drop them and have the removed mass recorded."
+        f"eigenvalues hold {mass:.4g} of a total of 1. Use a positive semidefinite kernel, or {mending('project')} "
+        "to drop them and have the removed mass recorded."
     )

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import concat, move, namespace, to_host, transposed
+from vendimeter._matrix_checks import mending
 from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError
 from vendimeter.solvers.krylov import Krylov, gaussian
@@ -351,8 +352,8 @@ class _Search:
         if lowest < -max(self.tolerance, 1e-12):
             raise IndefiniteError(
                 "the similarity matrix is not positive semidefinite: with trace 1, it has an eigenvalue of "
-                f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or method='exact' with "
-                "project=True to drop negative eigenvalues and have their mass recorded."
+                f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or {mending('project')} to "
+                "drop negative eigenvalues and have their mass recorded, with method='exact'."
             )
 
     def _more(self, spectrum: Quadrature) -> float:

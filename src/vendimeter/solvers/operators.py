@@ -20,6 +20,7 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import (
     DEVICE_BYTES,
+    as_like,
     concat,
     double,
     move,
@@ -28,10 +29,24 @@ from vendimeter._devices import (
     transposed,
 )
 from vendimeter._matrix_checks import check, not_finite
-from vendimeter.similarity import Features, Pairwise, Similarity
+from vendimeter.errors import InputError
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized
 from vendimeter.solvers._threads import run, workers
+from vendimeter.solvers.gram import gram
+from vendimeter.spectrum import UNIT
 
-__all__ = ["Blocks", "Dense", "Operator", "Rows", "Sparse", "SparseRows", "compact", "fill", "side_by_side"]
+__all__ = [
+    "Blocks",
+    "Dense",
+    "Operator",
+    "Rows",
+    "Sparse",
+    "SparseRows",
+    "compact",
+    "fill",
+    "operator_of",
+    "side_by_side",
+]
 
 TILE = 1024  # rows and columns of a block that is computed at a time
 SIDE_BY_SIDE = 2048  # items from which a stored matrix is multiplied by several threads
@@ -52,6 +67,8 @@ class Operator(ABC):
         Bound on the Frobenius norm of the difference between what is multiplied by and ρ.
     drift : float
         The part of it that is not the rounding of a matrix that was stored: the traces feel it.
+    stored : float
+        Bytes of a matrix that was made for it.
     overhead : float
         What a pass costs beside the multiplications, in columns: reading the matrix, or computing it.
     passes, columns, evaluations : int
@@ -60,6 +77,7 @@ class Operator(ABC):
 
     size: int
     like: Any = None
+    stored: float = 0.0
     overhead: float = 2.0
     threads: int = 1  # of Python, each with one of BLAS; see `side_by_side`
 
@@ -84,6 +102,102 @@ class Operator(ABC):
 
     @abstractmethod
     def _sum_of_squares(self) -> float | None: ...
+
+
+def operator_of(
+    similarity: Similarity,
+    weights: np.ndarray | None,
+    storage: str,
+    *,
+    products: str = "float64",
+    names: np.ndarray | None = None,
+    progress: Callable[[float], None] | None = None,
+    rng: int = 0,
+) -> Operator:
+    """ρ of these items as something that multiplies.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of n items; a user's matrix was checked, and a user's function is checked here where all of it is stored.
+    weights : ndarray or None
+        Their probabilities.
+    storage : {"given", "features", "float64", "float32", "blocks"}
+        A matrix or sparse features as they are; products with the features; a matrix that is stored with this
+        precision; similarities that are computed again at every pass.
+    products : {"float64", "float32"}
+        The precision of products with a stored matrix.
+    names : ndarray, optional
+        The user's own positions of the items, for messages.
+    progress : callable, optional
+        Told how much of a matrix is stored.
+    rng : int
+        Seed.
+    """
+    if isinstance(similarity, Features) and similarity.sparse:
+        rows = similarity.rows(slice(None))
+        terms = int(np.diff(rows.indptr).max(initial=0))
+        operator: Operator = SparseRows(rows, weights, error=2 * similarity.rounding + (terms + 8) * UNIT)
+        operator.stored = 40.0 * rows.nnz
+        return operator
+    if isinstance(similarity, Matrix) and similarity.sparse:
+        return Sparse(similarity.data, weights, error=similarity.rounding)
+    if isinstance(similarity, Matrix) and storage != "float32":
+        return Dense(similarity.data, weights, error=similarity.rounding, products=products)
+    if isinstance(similarity, Features) and storage == "features":
+        return Rows(similarity, weights)
+    if isinstance(similarity, Features) and similarity.width <= similarity.n:
+        square = gram(similarity, weights, precision="float64", rng=rng)
+        operator = Dense(square.matrix, scaled=True, error=square.error)
+    elif storage == "blocks":
+        return _recomputed(similarity, weights)
+    else:
+        matrix, error = _stored(similarity, storage, names, progress)
+        operator = Dense(matrix, weights, error=error, products=products)
+        if storage == "float32":  # each entry was rounded once
+            operator.error += SINGLE * math.sqrt(operator.squares or 1.0)
+    operator.stored = (4.0 if storage == "float32" else 8.0) * operator.size**2
+    return operator
+
+
+def _recomputed(similarity: Similarity, weights: np.ndarray | None) -> Blocks:
+    policy = similarity.policy
+    if not similarity.trusted and (policy.normalize or policy.symmetrize):
+        raise InputError(
+            f"the {similarity.n}×{similarity.n} matrix of a function does not fit into memory, and normalize=True or "
+            "symmetrize=True needs all of it; expected a function that needs no mending, more memory, or fewer items."
+        )
+    return Blocks(similarity, weights)
+
+
+def _stored(
+    similarity: Similarity,
+    storage: str,
+    names: np.ndarray | None,
+    progress: Callable[[float], None] | None,
+) -> tuple[Any, float]:
+    """All similarities, where they are computed, and a bound on their error; a user's function is checked."""
+    single = storage == "float32"
+    if isinstance(similarity, Matrix):
+        return compact(similarity.data), similarity.rounding
+    if not similarity.trusted:
+        checked = materialized(similarity, names)
+        matrix, error = checked.data, checked.entry_error
+        return (namespace(matrix).astype(matrix, namespace(matrix).float32) if single else matrix), error
+    if similarity.like is None:
+        matrix = fill(similarity, np.float32 if single else np.float64, progress)
+    else:
+        matrix = _single_on_device(similarity) if single else similarity.dense()
+    return matrix, similarity.entry_error
+
+
+def _single_on_device(similarity: Similarity) -> Any:
+    xp = namespace(similarity.like)
+    parts = blocks(similarity.n, similarity.n, most=DEVICE_BYTES)
+    whole = slice(0, similarity.n)
+    return concat([
+        xp.astype(as_like(similarity.block(part, whole), similarity.like), xp.float32) for part in parts
+    ])  # fmt: skip
 
 
 @contextmanager

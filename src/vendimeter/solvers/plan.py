@@ -13,18 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
-from vendimeter._messages import unknown
 from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
-from vendimeter.solvers.cholesky import PIVOTS
+from vendimeter.solvers.options import Solver
 from vendimeter.solvers.shapes import SparseShape, collapse, sparse_shape
 
 __all__ = [
     "DENSE_LIMIT",
-    "METHODS",
-    "PRECISIONS",
     "Plan",
     "Problem",
     "check_size",
@@ -33,8 +29,6 @@ __all__ = [
     "refuse",
 ]
 
-METHODS = ("auto", "exact", "lowrank", "lanczos", "random-features")
-PRECISIONS = ("auto", "float64", "float32")
 EXACT_SIDE = 8192  # without a tolerance, eigenvalues of dense matrices up to this size are taken
 EXACT_WITH_TOL = 3000  # … and with one: below it eigenvalues are as quick as anything else
 DEFAULT_TOL = 1e-3  # beyond
@@ -62,13 +56,7 @@ class Problem:
     similarity: Similarity
     weights: np.ndarray | None
     orders: Sequence[float]
-    policy: Policy = field(default_factory=Policy)
-    method: str = "auto"
-    precision: str = "auto"
-    tol: float | None = None
-    confidence: float = 0.95
-    memory: int | None = None
-    pivots: str = "random"
+    solver: Solver = field(default_factory=Solver)
     rng: int = 0
     index: np.ndarray | None = None
     collapsed: bool = False
@@ -81,8 +69,8 @@ class Problem:
     @property
     def budget(self) -> int:
         """Bytes of working memory."""
-        if self.memory is not None:
-            return self.memory
+        if self.solver.memory is not None:
+            return self.solver.memory
         return HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
 
     @property
@@ -173,7 +161,7 @@ def check_size(size: int, what: str) -> None:
         raise TooLargeError(
             f"{what} of {size}×{size} is too large for an exact answer: it would take "
             f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
-            "q=0, project=True) away for an answer with an interval, or use a kernel with features of fewer columns. A "
+            "q=0) away for an answer with an interval, or use a kernel with features of fewer columns. A "
             f"kernel that drops negative eigenvalues itself needs all of them: {INSTEAD_OF_ALL}."
         )
 
@@ -197,37 +185,31 @@ def prepared(problem: Problem) -> Problem:
 
 def refuse(problem: Problem) -> None:
     """Refuse samples that no solver would take, as far as they themselves tell: one pass over them."""
-    problem.similarity.look(slice(None) if problem.index is None else problem.index, problem.policy)
+    problem.similarity.look(slice(None) if problem.index is None else problem.index)
 
 
 def choose(problem: Problem) -> Plan:
     """The plan for a prepared problem."""
-    if problem.method not in METHODS:
-        raise unknown("method", problem.method, METHODS)
-    if problem.precision not in PRECISIONS:
-        raise unknown("precision", problem.precision, PRECISIONS)
-    if problem.pivots not in PIVOTS:
-        raise unknown("pivot rule", problem.pivots, PIVOTS)
+    solver = problem.solver
     candidates = _Candidates(problem)
     exact = candidates.exact()
-    project = problem.policy.project or problem.similarity.policy.project
-    if problem.method in ("lowrank", "lanczos"):
+    project = problem.similarity.policy.project
+    if solver.method in ("lowrank", "lanczos"):
         _refuse(problem, project)
-        forced = candidates.lowrank() if problem.method == "lowrank" else candidates.lanczos()
+        forced = candidates.lowrank() if solver.method == "lowrank" else candidates.lanczos()
         return replace(forced, considered=(exact,))
-    small = candidates.exact_size <= (EXACT_SIDE if problem.tol is None else EXACT_WITH_TOL)
-    fits = problem.memory is None or exact.bytes <= problem.memory
-    slow = candidates.cost >= SLOW and problem.tol is not None and isinstance(problem.similarity, Pairwise)
-    only = problem.method in ("exact", "random-features") or project or 0.0 in problem.orders
+    small = candidates.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
+    fits = solver.memory is None or exact.bytes <= solver.memory
+    slow = candidates.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)
+    only = solver.method in ("exact", "random-features") or project or 0.0 in problem.orders
     if only:
         if not fits:
-            asked = problem.policy.project or not problem.similarity.policy.project
             raise TooLargeError(
                 f"the exact answer takes about {bytes_shown(exact.bytes)} and memory={bytes_shown(problem.budget)}; "
                 "expected more memory, or "
                 + (
-                    "leave method='exact' (and q=0, project=True) away for an answer with an interval."
-                    if asked
+                    "leave method='exact' (and q=0) away for an answer with an interval."
+                    if not project
                     else f"fewer items: this kernel drops negative eigenvalues and needs all of them; {INSTEAD_OF_ALL}."
                 )
             )
@@ -236,8 +218,8 @@ def choose(problem: Problem) -> Plan:
         return exact
     if small and fits and not slow:
         return exact
-    if problem.tol is None:
-        problem = candidates.problem = replace(problem, tol=DEFAULT_TOL)
+    if solver.tol is None:
+        candidates.problem = replace(problem, solver=replace(solver, tol=DEFAULT_TOL))
     lanczos = candidates.lanczos()
     # Certainty is worth something: all eigenvalues are taken unless they cost twice as much.
     exact_wins = fits and candidates.exact_size <= DENSE_LIMIT and (small or exact.flops <= 2 * lanczos.flops)
@@ -251,13 +233,13 @@ def _refuse(problem: Problem, project: bool) -> None:
     """What only all eigenvalues can answer."""
     if project:
         raise InputError(
-            f"method={problem.method!r} cannot drop negative eigenvalues, which project=True asks for; expected "
-            "method='exact' with it."
+            f"method={problem.solver.method!r} cannot drop negative eigenvalues, which the kernel asks for "
+            "(project=True); expected method='exact' with it."
         )
     if 0.0 in problem.orders:
         raise InputError(
-            f"method={problem.method!r} cannot answer q=0, the rank, which depends on eigenvalues however small; "
-            "expected orders above 0, or method='exact'."
+            f"method={problem.solver.method!r} cannot answer q=0, the rank, which depends on eigenvalues however "
+            "small; expected orders above 0, or method='exact'."
         )
 
 
@@ -286,7 +268,7 @@ class _Candidates:
 
     @property
     def tol(self) -> float:
-        return DEFAULT_TOL if self.problem.tol is None else self.problem.tol
+        return DEFAULT_TOL if self.problem.solver.tol is None else self.problem.solver.tol
 
     @property
     def compact(self) -> bool:
@@ -346,7 +328,7 @@ class _Candidates:
         )
 
     def _gram(self, features: Features) -> Plan:
-        n, d, precision = self.n, features.width, self.problem.precision
+        n, d, precision = self.n, features.width, self.problem.solver.precision
         narrow = f"{d} columns are no more than {n} rows: the {d}×{d} matrix of features"
         work = float(n) * d * d
         plan = Plan(
@@ -416,7 +398,7 @@ class _Candidates:
                 storage, what = "features", "products with the features, no square matrix"
         else:
             evaluations = n * (n + 1) / 2
-            wide = 4 if self.compact or self.problem.precision == "float32" else 8
+            wide = 4 if self.compact or self.problem.solver.precision == "float32" else 8
             if wide * square + min(vectors, budget / 4) <= budget:
                 storage, needs = f"float{8 * wide}", wide * square
             elif 4 * square + min(vectors, budget / 4) <= budget:
@@ -436,7 +418,7 @@ class _Candidates:
                     f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
                     f"{bytes_shown(least)}."
                 )
-        single = self.problem.precision == "float32"
+        single = self.problem.solver.precision == "float32"
         return Plan(
             "sparse" if self.sparse else "rows",
             "float32" if single else "float64",

@@ -1,0 +1,186 @@
+"""Many groups of one collection: the eigenvalues and scores of each, in arrays with a row a group."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vendimeter._membership import Membership
+from vendimeter._messages import in_group
+from vendimeter._run import run
+from vendimeter.similarity import Matrix, Similarity
+from vendimeter.solvers.batched import SMALL, Batch, batches
+from vendimeter.solvers.exact import clean, projected
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import Problem
+from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
+
+__all__ = ["SolvedGroups", "add_batch", "add_large", "solve_groups"]
+
+
+class SolvedGroups:
+    """Scores of groups in arrays, with the eigenvalues behind them; a group that is not filled in is empty.
+
+    Attributes
+    ----------
+    orders : list of float
+        The orders.
+    value, low, high : ndarray, shape (groups, orders)
+        The scores and their bounds, NaN where there are none.
+    error : ndarray, shape (groups,)
+        Bounds on the error of the eigenvalues.
+    removed : ndarray, shape (groups,)
+        The mass of negative eigenvalues that were projected away; NaN where none were to be.
+    sizes : ndarray, shape (groups,)
+        How many items each group stands for.
+    level, confidence, method : list
+        Of each group, as of a score; "empty" is the method of an empty one.
+    spectra : list of (ndarray, ndarray)
+        Positions of groups, and their eigenvalues, a row each.
+    """
+
+    def __init__(self, count: int, orders: Sequence[float]):
+        shape = (count, len(orders))
+        self.orders = list(orders)
+        self.value, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
+        self.error, self.removed = np.full(count, np.nan), np.full(count, np.nan)
+        self.sizes = np.zeros(count, dtype=np.int64)
+        self.level: list[Level] = ["none"] * count
+        self.confidence = [1.0] * count
+        self.method = ["empty"] * count
+        self.spectra: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(
+        self,
+        groups: np.ndarray,
+        eigenvalues: np.ndarray,
+        error: np.ndarray,
+        *,
+        removed: np.ndarray | None = None,
+        level: Level = "deterministic",
+    ) -> None:
+        """Groups with the same number of eigenvalues."""
+        for k, q in enumerate(self.orders):
+            self.value[groups, k] = value = hill(eigenvalues, q, zero_below=2 * error)
+            if level != "none":
+                low, high = bracket(eigenvalues, error, q)
+                self.low[groups, k], self.high[groups, k] = low, high
+                self.value[groups, k] = np.clip(value, low, high)
+        self.error[groups] = error
+        eigenvalues.flags.writeable = False
+        if removed is not None:
+            self.removed[groups] = removed
+        self.spectra.append((groups, eigenvalues))
+        for g in groups.tolist():
+            self.level[g], self.method[g] = level, "batched"
+
+    def put(self, places: np.ndarray, others: SolvedGroups) -> None:
+        """Fill in the groups at these places from others that were solved by themselves."""
+        for name in ("value", "low", "high", "error", "removed", "sizes"):
+            getattr(self, name)[places] = getattr(others, name)
+        for name in ("level", "confidence", "method"):
+            mine, theirs = getattr(self, name), getattr(others, name)
+            for place, value in zip(places.tolist(), theirs, strict=True):
+                mine[place] = value
+        self.spectra += [(places[rows], eigenvalues) for rows, eigenvalues in others.spectra]
+
+
+def solve_groups(
+    similarity: Similarity,
+    groups: Membership,
+    orders: Sequence[float],
+    *,
+    precision: str = "float64",
+    rng: int = 0,
+) -> SolvedGroups:
+    """Score the groups of one collection: small ones in batches, each large one by itself.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of all items.
+    groups : Membership
+        Which items are in which group; its labels are for messages.
+    orders : list of float
+        The orders.
+    precision : {"auto", "float64", "float32"}
+        Of products of large groups, as for `vendimeter.score`.
+    rng : int
+        Seed of what is random.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import Cosine
+    >>> halves = Membership.of([np.array([0, 1]), np.array([2, 3])])
+    >>> solve_groups(Cosine().similarity(np.eye(3)[[0, 1, 2, 2]]), halves, [1.0]).value[:, 0]
+    array([2., 1.])
+    """
+    if isinstance(similarity, Matrix):
+        similarity = similarity.checked()
+    solved = SolvedGroups(len(groups.sizes), orders)
+    solved.sizes[:] = groups.sizes
+    level: Level = "deterministic"
+    if similarity.kernel is not None and similarity.kernel.approximate:
+        level = "none"
+    for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
+        add_batch(
+            solved,
+            batch,
+            groups.labels,
+            project=similarity.policy.project,
+            uniform=groups.weights is None,
+            trusted=similarity.trusted,
+            level=level,
+        )
+    solver = Solver(method="exact", precision=precision)
+    for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
+        part = slice(groups.starts[g], groups.starts[g + 1])
+        weights = None if groups.weights is None else groups.weights[part]
+        with in_group(groups.labels[g]):
+            add_large(solved, g, Problem(similarity.take(groups.items[part]), weights, orders, solver, rng))
+    return solved
+
+
+def add_batch(
+    solved: SolvedGroups,
+    batch: Batch,
+    labels: Sequence[Hashable],
+    *,
+    project: bool,
+    uniform: bool,
+    trusted: bool,
+    level: Level = "deterministic",
+) -> None:
+    """Eigenvalues of many groups; a negative one is rounding, or projected away on request, or an error."""
+    values, error, mass = batch.eigenvalues, batch.error, None
+    if project:
+        mass = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
+        values, error = projected(values, error)
+    else:
+        low = values[:, -1] < -np.maximum(batch.tolerance, error)
+        if low.any():
+            worst = int(np.flatnonzero(low)[0])
+            with in_group(labels[batch.groups[worst]]):
+                slack = float(batch.tolerance[worst])
+                clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
+        if not trusted:
+            error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
+    solved.add(batch.groups, np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
+
+
+def add_large(solved: SolvedGroups, g: int, problem: Problem) -> None:
+    """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
+    _, solution = run(replace(problem, orders=[1.0, *problem.orders]))
+    spectrum = solution.spectrum
+    assert isinstance(spectrum, Eigenvalues)
+    removed = solution.notes.get("removed_mass")
+    solved.add(
+        np.array([g]),
+        spectrum.eigenvalues[None],
+        np.array([spectrum.error]),
+        removed=None if removed is None else np.array([removed]),
+        level=spectrum.level,
+    )
+    solved.confidence[g], solved.method[g] = spectrum.confidence, solution.method

@@ -1,0 +1,67 @@
+"""How a score may be computed: the options of every solver, checked in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vendimeter._messages import brief, unknown
+from vendimeter._options import as_number, byte_count, check_confidence
+from vendimeter.errors import InputError
+
+__all__ = ["METHODS", "PIVOTS", "PRECISIONS", "Solver"]
+
+METHODS = ("auto", "exact", "lowrank", "lanczos", "random-features")
+PRECISIONS = ("auto", "float64", "float32")
+PIVOTS = ("random", "greedy")
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Which method, how close, and with what; the options of `vendimeter.score` that are not about the samples.
+
+    Parameters
+    ----------
+    tol : float, optional
+        The relative half-width that the bounds may have.
+    confidence : float
+        The probability with which the bounds of "lanczos" hold.
+    method : {"auto", "exact", "lowrank", "lanczos", "random-features"}
+        "auto" leaves it to the planner.
+    pivots : {"random", "greedy"}
+        How "lowrank" picks columns.
+    memory : int or str, optional
+        Working memory in bytes, or as a text such as "2 GiB".
+    precision : {"auto", "float64", "float32"}
+        Of products.
+
+    Examples
+    --------
+    >>> Solver(tol=1e-2, memory="2 GiB").memory
+    2147483648
+    """
+
+    tol: float | None = None
+    confidence: float = 0.95
+    method: str = "auto"
+    pivots: str = "random"
+    memory: int | None = None
+    precision: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.tol is not None:
+            tol = as_number(self.tol)
+            if not 0 < tol < 1:
+                raise InputError(
+                    f"tol={brief(self.tol)}; expected a relative half-width between 0 and 1, such as 1e-3."
+                )
+            object.__setattr__(self, "tol", tol)
+        object.__setattr__(self, "confidence", check_confidence(self.confidence))
+        if self.memory is not None:
+            object.__setattr__(self, "memory", byte_count(self.memory, "memory"))
+        for what, given, known in (
+            ("method", self.method, METHODS),
+            ("precision", self.precision, PRECISIONS),
+            ("pivot rule", self.pivots, PIVOTS),
+        ):
+            if given not in known:
+                raise unknown(what, given, known)
