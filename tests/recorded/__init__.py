@@ -1,0 +1,8 @@
+"""What all public functions answer over small inputs; tests/golden/numbers.json keeps it, tests/test_numbers.py compares."""
+
+from __future__ import annotations
+
+from recorded import scores
+from recorded.recording import CASES, NEEDS, Recorded, record
+
+__all__ = ["CASES", "NEEDS", "Recorded", "record", "scores"]
