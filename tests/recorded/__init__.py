@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recorded import scores
+from recorded import analyses, scores
 from recorded.recording import CASES, NEEDS, Recorded, record
 
-__all__ = ["CASES", "NEEDS", "Recorded", "record", "scores"]
+__all__ = ["CASES", "NEEDS", "Recorded", "analyses", "record", "scores"]

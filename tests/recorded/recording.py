@@ -13,7 +13,7 @@ import numpy as np
 import vendimeter as vm
 
 Answer = Mapping[str, Any]
-MOST = 12  # entries of an array of numbers that are kept one by one; of longer ones there are sums
+MOST = 8  # entries of an array of numbers that are kept one by one; of longer ones there are sums
 
 CASES: dict[str, Callable[[], Answer]] = {}
 NEEDS: dict[str, tuple[str, ...]] = {}  # modules without which a case is skipped
@@ -89,8 +89,7 @@ def _put(found: Recorded, name: str, value: Any) -> None:
     if isinstance(value, vm.Score):
         _put_all(found, name, score(value))
     elif isinstance(value, vm.Profile):
-        for q, one in value.items():
-            _put_all(found, f"{name}.q={q:g}", score(one))
+        _put_all(found, name, profile(value))
     elif isinstance(value, Mapping):
         _put_all(found, name, value)
     elif isinstance(value, np.ndarray | list | tuple) and _is_numbers(value):
@@ -98,7 +97,7 @@ def _put(found: Recorded, name: str, value: Any) -> None:
     elif isinstance(value, np.ndarray | np.generic):
         _put(found, name, value.tolist())
     elif isinstance(value, float):
-        found.numbers[name] = float(value)
+        found.numbers[name] = float(f"{value:.13g}")
     elif isinstance(value, bool | str | None):
         found.exact[name] = value
     elif isinstance(value, int):
@@ -134,7 +133,6 @@ def _of_array(array: np.ndarray) -> dict[str, Any]:
         "shape": list(array.shape),
         "finite": int(np.isfinite(flat).sum()),
         "sum": math.fsum(finite),
-        "squares": math.fsum(finite**2),
         "by_place": math.fsum(finite * place),
     }
 
@@ -161,12 +159,18 @@ def score(found: vm.Score) -> dict[str, Any]:
         "low": found.bounds[0],
         "high": found.bounds[1],
         "half_width": found.half_width,
-        "q": float(found.q),
         "n": found.n,
         "method": found.method,
         "level": found.level,
     }
     return parts | {name: found.diagnostics[name] for name in DIAGNOSED if name in found.diagnostics}
+
+
+def profile(found: vm.Profile) -> dict[str, Any]:
+    """The scores of a profile with their bounds; what they have in common once."""
+    scores = list(found.values())
+    parts: dict[str, Any] = {f"q={one.q:g}": [float(one), *one.bounds] for one in scores}
+    return parts | {name: getattr(scores[0], name) for name in ("n", "method", "level")}
 
 
 def of(found: Any, names: str) -> dict[str, Any]:

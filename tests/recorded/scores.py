@@ -291,7 +291,7 @@ def means() -> Answer:
     for i, mean in enumerate(averaged.means):
         parts[f"mean.{i}"] = of(mean, "mean standard_error units")
     for i, difference in enumerate(averaged.differences):
-        parts[f"difference.{i}"] = of(difference, "difference standard_error pairs")
+        parts[f"difference.{i}"] = of(difference, "mean standard_error units")
     return parts
 
 
