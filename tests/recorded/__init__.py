@@ -1,8 +1,6 @@
-"""What all public functions answer over small inputs; tests/golden/numbers.json keeps it, tests/test_numbers.py compares."""
+"""What all public functions answer over small inputs: tests/golden/numbers.json keeps it, tests/test_numbers.py compares."""
 
-from __future__ import annotations
-
-from recorded import analyses, scores
+from recorded import analyses, measures, others, scores
 from recorded.recording import CASES, NEEDS, Recorded, record
 
-__all__ = ["CASES", "NEEDS", "Recorded", "analyses", "record", "scores"]
+__all__ = ["CASES", "NEEDS", "Recorded", "analyses", "measures", "others", "record", "scores"]

@@ -194,7 +194,7 @@ def modes() -> None:
     over_settings("modes", moded)
     for options in (
         {"k": 2}, {"weights": inputs.weights()}, {"counts": inputs.counts()}, {"by": inputs.labels()},
-        {"by": [{label, "all"} for label in inputs.labels()], "k": 3},
+        {"by": [[label, "all"] for label in inputs.labels()], "k": 3},
     ):  # fmt: skip
         on_vectors("modes", moded, **options)
     add("modes/points/exemplars", lambda: exemplars(inputs.points(), k.RBF(1.0)))

@@ -245,7 +245,7 @@ def groups() -> None:
         case(f"by-rbf/q={q}", rows, "rbf", by=names, q=q)
         case(f"matrices/q={q}", inputs.matrices, "precomputed", q=q)
     case("by-orders", rows, by=names, q=[0, 1, 2, "inf"])
-    case("by-sets", rows, by=[{name, "all"} for name in names])
+    case("by-sets", rows, by=[[name, "all"] for name in names])
     case("by-weights", rows, by=names, weights=inputs.weights())
     case("by-counts", rows, by=names, counts=inputs.counts(), q=2)
     case("by-float32", rows, by=names, precision="float64", method="exact")
