@@ -1,4 +1,4 @@
-"""What all public functions answer over small inputs: tests/golden/numbers.json keeps it, tests/test_numbers.py compares."""
+"""What all public functions answer over small inputs, which tests/golden/numbers.json keeps."""
 
 from recorded import analyses, measures, others, scores
 from recorded.recording import CASES, NEEDS, Recorded, record

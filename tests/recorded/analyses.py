@@ -1,4 +1,4 @@
-"""Cases of analyses: comparisons, rarefaction, contributions, copies, modes, selections, weights, bandwidths, family."""
+"""Cases of analyses: comparisons, rarefaction, contributions, copies, modes, selections and so on."""
 
 from __future__ import annotations
 
@@ -49,16 +49,18 @@ def on_vectors(name: str, run: Run, kernel: Any = "cosine", **options: Any) -> N
 
 def name_of(options: dict[str, Any]) -> str:
     """The options in the name of a case: short values as they are, others by name alone."""
-    words = [f"{name}={value}" if isinstance(value, str | int | float) else name for name, value in options.items()]
+    words = [
+        f"{name}={value}" if isinstance(value, str | int | float) else name for name, value in options.items()
+    ]
     return ",".join(words)
 
 
-# ------------------------------------------------------------------------------------------------------------ comparisons
+# ------------------------------------------------------------------------------------------------ comparisons
 
 
 def compared(samples: Any, kernel: Any, *, by: Any = None, **options: Any) -> Answer:
     if by is None and not isinstance(samples, dict):
-        count = samples.shape[0] if hasattr(samples, "shape") else len(samples["size"] if isinstance(samples, dict) else samples)
+        count = samples.shape[0] if hasattr(samples, "shape") else len(samples)
         by = ["xyy"[i % 3] for i in range(count)]
     found = vm.compare(samples, kernel, by=by, **{"permutations": 99, "repeats": 5} | options)
     names = (
@@ -86,13 +88,16 @@ def comparisons() -> None:
         {"group_weights": "equal"}, {"confidence": 0.8}, {"permutations": 0}, {"similarity": False}, {"rng": 7},
     ):  # fmt: skip
         add(f"compare/many_vectors/{name_of(options)}", partial(many, **options))
-    add("compare/many_vectors/rbf", partial(_run, compared, inputs.many_vectors, "rbf", by=inputs.many_labels()))
+    add(
+        "compare/many_vectors/rbf",
+        partial(_run, compared, inputs.many_vectors, "rbf", by=inputs.many_labels()),
+    )
     add("compare/dict", lambda: compared({"x": inputs.captions()[:9], "y": inputs.captions()[9:]}, "ngram"))
     on_vectors("compare", compared, by=inputs.labels(), weights=inputs.weights())
     on_vectors("compare", compared, by=inputs.labels(), counts=inputs.counts())
 
 
-# ------------------------------------------------------------------------------------------------------------ rarefaction
+# ------------------------------------------------------------------------------------------------ rarefaction
 
 
 def rarefied(samples: Any, kernel: Any, **options: Any) -> Answer:
@@ -121,7 +126,7 @@ def rarefactions() -> None:
     add("rarefy/classes/match", partial(_run, rarefied, inputs.classes, "match"))
 
 
-# ---------------------------------------------------------------------------------------------------------- contributions
+# ---------------------------------------------------------------------------------------------- contributions
 
 
 def contributed(samples: Any, kernel: Any, **options: Any) -> Answer:
@@ -142,13 +147,16 @@ def contributions() -> None:
             {"weights": inputs.weights()}, {"counts": inputs.counts()}, {"weights": inputs.weights(), "q": 2},
         ):  # fmt: skip
             on_vectors(f"contributions/{name}", contributed, kernel, **options)
-    add("contributions/indefinite/project", partial(_run, contributed, inputs.indefinite, k.Precomputed(project=True)))
+    add(
+        "contributions/indefinite/project",
+        partial(_run, contributed, inputs.indefinite, k.Precomputed(project=True)),
+    )
     add("contributions/ends/points", lambda: ends(inputs.points(), k.RBF(1.0)))
     add("contributions/ends/captions", lambda: ends(inputs.captions()[:20], "ngram"))
     add("contributions/places/counts", lambda: contributed(inputs.places(), near, counts=list(range(1, 13))))
 
 
-# ----------------------------------------------------------------------------------------------------------------- copies
+# ----------------------------------------------------------------------------------------------------- copies
 
 
 def copied(samples: Any, kernel: Any, **options: Any) -> Answer:
@@ -172,7 +180,7 @@ def copies() -> None:
     add("duplicates/places/threshold=0.9", lambda: copied(inputs.places(), near, threshold=0.9))
 
 
-# ------------------------------------------------------------------------------------------------------------------ modes
+# ------------------------------------------------------------------------------------------------------ modes
 
 
 def moded(samples: Any, kernel: Any, **options: Any) -> Answer:
@@ -210,12 +218,14 @@ def exemplars(samples: Any, kernel: Any) -> Answer:
     return parts
 
 
-# ------------------------------------------------------------------------------------------------------------- selections
+# ------------------------------------------------------------------------------------------------- selections
 
 
 def selected(samples: Any, kernel: Any, n: int | None = 5, **options: Any) -> Answer:
     found = vm.select(samples, n, kernel, **options)
-    parts = of(found, "indices method score n k comparison random_std whole exact_greedy sizes curves gains quality")
+    parts = of(
+        found, "indices method score n k comparison random_std whole exact_greedy sizes curves gains quality"
+    )
     parts["labels"] = None if found.labels is None else [str(label) for label in found.labels]
     return parts
 
@@ -231,12 +241,18 @@ def selections() -> None:
         points = partial(_run, selected, inputs.points, k.RBF(1.0), method=method)
         add(f"select/{method}/points/rbf", partial(points, n=8))
         add(f"select/{method}/points/required", partial(points, n=6, required=[11, 3]))
-        add(f"select/{method}/points/quotas", partial(points, n=6, quotas=2, by=["xyz"[i % 3] for i in range(60)]))
+        add(
+            f"select/{method}/points/quotas",
+            partial(points, n=6, quotas=2, by=["xyz"[i % 3] for i in range(60)]),
+        )
         add(
             f"select/{method}/points/quotas-some",
             partial(points, n=7, quotas={"x": 1, "y": 3}, by=["xyz"[i % 3] for i in range(60)]),
         )
-        add(f"select/{method}/vectors/all", partial(_run, selected, inputs.vectors, "cosine", n=36, method=method))
+        add(
+            f"select/{method}/vectors/all",
+            partial(_run, selected, inputs.vectors, "cosine", n=36, method=method),
+        )
     points = partial(_run, selected, inputs.points, k.RBF(1.0), n=6)
     quality = 0.2 + (np.arange(60) * 7 % 11) / 11
     for q in (0.5, 1.5, 2):
@@ -248,10 +264,13 @@ def selections() -> None:
     add("select/vendi/points/sampled", partial(points, exact=False, rng=2))
     add("select/random/points/rng=9", partial(points, method="random", rng=9))
     add("select/vendi/points/compare", partial(points, compare=["facility", "random"]))
-    add("select/vendi/table/quotas", lambda: selected(inputs.table(), k.On("text", k.NGram(1, 1)), None, quotas=1, by="shape"))
+    add(
+        "select/vendi/table/quotas",
+        lambda: selected(inputs.table(), k.On("text", k.NGram(1, 1)), None, quotas=1, by="shape"),
+    )
 
 
-# ------------------------------------------------------------------------------------------------ weights and bandwidths
+# ------------------------------------------------------------------------------------- weights and bandwidths
 
 
 def reweighted(samples: Any, kernel: Any, **options: Any) -> Answer:
@@ -277,13 +296,17 @@ def reweightings() -> None:
 def bandwidths() -> None:
     def scaled(samples: Any, kernel: Any, **options: Any) -> Answer:
         found = vm.bandwidth(samples, kernel, **options)
-        names = (
-            "n items q most suggested score low high median median_score parameter scales scores sensitivity informative"
-        )
+        names = "n items q most suggested score low high median median_score parameter scales scores sensitivity informative"
         return of(found, names)
 
     for kernel in ("rbf", "laplacian"):
-        for options in ({}, {"q": 2}, {"weights": inputs.weights()}, {"counts": inputs.counts()}, {"items": 25}):
+        for options in (
+            {},
+            {"q": 2},
+            {"weights": inputs.weights()},
+            {"counts": inputs.counts()},
+            {"items": 25},
+        ):
             on_vectors(f"bandwidth/{kernel}", scaled, kernel, **options)
     on_vectors("bandwidth/scales", scaled, "rbf", scales=[0.5, 1.0, 2.0, 4.0])
     add("bandwidth/many_vectors", partial(_run, scaled, inputs.many_vectors, "rbf"))
@@ -292,11 +315,14 @@ def bandwidths() -> None:
         found = vm.bandwidth(samples, kernels=kernels)
         return of(found, "n items q most scores low high median")
 
-    add("bandwidth/kernels/captions", lambda: choice(inputs.captions(), [k.NGram(1, 1), k.NGram(1, 3), k.Embed(encoder)]))
+    add(
+        "bandwidth/kernels/captions",
+        lambda: choice(inputs.captions(), [k.NGram(1, 1), k.NGram(1, 3), k.Embed(encoder)]),
+    )
     add("bandwidth/kernels/places", lambda: choice(inputs.places(), {"near": near, "match": k.Match()}))
 
 
-# ----------------------------------------------------------------------------------------------------------------- family
+# ----------------------------------------------------------------------------------------------------- family
 
 
 def family() -> None:
@@ -315,15 +341,27 @@ def family() -> None:
         conditional = vm.family.conditional(samples, given, kernel, "match", **options)
         shared = vm.family.information(samples, given, kernel, "match", **options)
         return {
-            "conditional": {"value": float(conditional), **of(conditional, "bounds level confidence joint given")},
-            "information": {"value": float(shared), **of(shared, "bounds level confidence samples given joint")},
+            "conditional": {
+                "value": float(conditional),
+                **of(conditional, "bounds level confidence joint given"),
+            },
+            "information": {
+                "value": float(shared),
+                **of(shared, "bounds level confidence samples given joint"),
+            },
         }
 
     for name, run in (("quality_weighted", quality), ("truncated", truncated), ("conditional", joined)):
         for setting, samples, kernel, needs in SETTINGS:
             if setting != "table/sum":
                 add(f"family/{name}/{setting}", partial(_run, run, samples, kernel), *needs)
-        for options in ({"q": 0.5}, {"q": 2}, {"q": "inf"}, {"weights": inputs.weights()}, {"counts": inputs.counts()}):
+        for options in (
+            {"q": 0.5},
+            {"q": 2},
+            {"q": "inf"},
+            {"weights": inputs.weights()},
+            {"counts": inputs.counts()},
+        ):
             on_vectors(f"family/{name}", run, k.RBF(1.5), **options)
     add("family/truncated/t=1", lambda: truncated(inputs.vectors(), "cosine", 1))
     add("family/truncated/t=40", lambda: truncated(inputs.vectors(), "cosine", 40))
@@ -333,7 +371,10 @@ def family() -> None:
         "family/information/two-functions",
         lambda: {"value": float(vm.family.information(inputs.places(), inputs.places()[::-1], near, near))},
     )
-    add("family/conditional/self", lambda: {"value": float(vm.family.conditional(rows(), rows(), "rbf", "rbf"))})
+    add(
+        "family/conditional/self",
+        lambda: {"value": float(vm.family.conditional(rows(), rows(), "rbf", "rbf"))},
+    )
 
 
 def _column_of_quality() -> Answer:

@@ -101,7 +101,6 @@ def other_smiles() -> list[str]:
     return ["CCO", "CCN", "c1ccccc1C", "CC(=O)Oc1ccccc1", "O=C(O)c1ccccc1O", "C1CCCC1"]
 
 
-
 @cache
 def similarity() -> np.ndarray:
     """A similarity matrix of 20 items in the groups of `similarity_labels`."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from recorded import inputs
 from recorded.analyses import SETTINGS
-from recorded.recording import Answer, add, encoder, halves, near, of
+from recorded.recording import Answer, Vowels, add, encoder, halves, near, of
 from vendimeter import kernels as k
 from vendimeter import metrics
 
@@ -27,7 +27,7 @@ def value_of(found: Any, names: str = "") -> Answer:
     return {"value": value, **of(found, names)}
 
 
-# ------------------------------------------------------------------------------------------------- with a kernel
+# ---------------------------------------------------------------------------------------------- with a kernel
 
 
 def of_kernels() -> None:
@@ -39,13 +39,23 @@ def of_kernels() -> None:
                 words = "".join(f",{key}={value}" for key, value in options.items())
                 add(
                     f"metrics/{name}/{setting}{words}",
-                    lambda run=run, samples=samples, kernel=kernel, options=options: run(samples(), kernel, **options),
+                    lambda run=run, samples=samples, kernel=kernel, options=options: run(
+                        samples(), kernel, **options
+                    ),
                     *needs,
                 )
 
     case("intdiv", lambda *given, **options: {"value": metrics.intdiv(*given, **options)}, {}, {"p": 2})
-    case("mean_similarity", lambda *given, **options: {"values": metrics.mean_similarity(*given, **options)}, {})
-    case("log_det", lambda *given, **options: value_of(metrics.log_det(*given, **options), LOG_DET), {"shift": 0.1})
+    case(
+        "mean_similarity",
+        lambda *given, **options: {"values": metrics.mean_similarity(*given, **options)},
+        {},
+    )
+    case(
+        "log_det",
+        lambda *given, **options: value_of(metrics.log_det(*given, **options), LOG_DET),
+        {"shift": 0.1},
+    )
     case("leinster_cobbold", leinster_cobbold, {"q": (0, 1, 2, "inf")}, signed=False)
     case("components", components, {"threshold": 0.5})
     case("circles", circles, {"threshold": 0.5})
@@ -53,25 +63,45 @@ def of_kernels() -> None:
 
     rows = inputs.vectors
     add("metrics/intdiv/diagonal", lambda: {"value": metrics.intdiv(rows(), "cosine", diagonal=False)})
-    add("metrics/intdiv/weights", lambda: {"value": metrics.intdiv(rows(), "cosine", weights=inputs.weights())})
+    add(
+        "metrics/intdiv/weights",
+        lambda: {"value": metrics.intdiv(rows(), "cosine", weights=inputs.weights())},
+    )
     add("metrics/intdiv/counts", lambda: {"value": metrics.intdiv(rows(), "rbf", counts=inputs.counts())})
-    add("metrics/mean_similarity/diagonal", lambda: {"values": metrics.mean_similarity(rows(), diagonal=False)})
+    add(
+        "metrics/mean_similarity/diagonal",
+        lambda: {"values": metrics.mean_similarity(rows(), diagonal=False)},
+    )
     add(
         "metrics/mean_similarity/weights",
         lambda: {"values": metrics.mean_similarity(rows(), "rbf", weights=inputs.weights())},
     )
     add("metrics/leinster_cobbold/weights", lambda: leinster_cobbold(rows(), "rbf", weights=inputs.weights()))
-    add("metrics/leinster_cobbold/counts", lambda: leinster_cobbold(rows(), "rbf", q=2, counts=inputs.counts()))
-    add("metrics/log_det/points", lambda: value_of(metrics.log_det(inputs.points()[::6], k.RBF(0.5)), LOG_DET))
+    add(
+        "metrics/leinster_cobbold/counts",
+        lambda: leinster_cobbold(rows(), "rbf", q=2, counts=inputs.counts()),
+    )
+    add(
+        "metrics/log_det/points", lambda: value_of(metrics.log_det(inputs.points()[::6], k.RBF(0.5)), LOG_DET)
+    )
     add("metrics/circles/effort=3", lambda: circles(inputs.points(), k.RBF(1.0), threshold=0.8, effort=3))
-    add("metrics/components/eigenvalues=4", lambda: components(inputs.sparse_similarity(), "precomputed", threshold=0.3, eigenvalues=4))
-    add("metrics/birthday_paradox/batch", lambda: birthday_paradox(inputs.classes(), "match", threshold=1, batch=12))
+    add(
+        "metrics/components/eigenvalues=4",
+        lambda: components(inputs.sparse_similarity(), "precomputed", threshold=0.3, eigenvalues=4),
+    )
+    add(
+        "metrics/birthday_paradox/batch",
+        lambda: birthday_paradox(inputs.classes(), "match", threshold=1, batch=12),
+    )
     add(
         "metrics/birthday_paradox/confidence",
         lambda: birthday_paradox(inputs.classes(), "match", threshold=1, confidence=0.8, rng=3),
     )
     add("metrics/effective_rank", lambda: {"value": float(metrics.effective_rank(rows()))})
-    add("metrics/effective_rank/sparse", lambda: {"value": float(metrics.effective_rank(inputs.sparse_rows()))})
+    add(
+        "metrics/effective_rank/sparse",
+        lambda: {"value": float(metrics.effective_rank(inputs.sparse_rows()))},
+    )
 
 
 LOG_DET = "bounds per_item rank n shift"
@@ -96,7 +126,7 @@ def birthday_paradox(samples: Any, kernel: Any, **options: Any) -> Answer:
     return value_of(found, "low high support confidence threshold collisions trials n batch even_odds")
 
 
-# ------------------------------------------------------------------------------------------------- of classes and grids
+# --------------------------------------------------------------------------------------- of classes and grids
 
 
 def of_classes() -> None:
@@ -108,17 +138,29 @@ def of_classes() -> None:
     score = metrics.inception_score
     of_splits = "std splits n"
     add("metrics/inception_score", lambda: value_of(score(shares(), splits=3), of_splits))
-    add("metrics/inception_score/logits", lambda: value_of(score(raw(), splits=2, logits=True, rng=4), of_splits))
+    add(
+        "metrics/inception_score/logits",
+        lambda: value_of(score(raw(), splits=2, logits=True, rng=4), of_splits),
+    )
     add("metrics/inception_score/in-order", lambda: value_of(score(shares(), splits=5, rng=None), of_splits))
     diversity = metrics.jensen_shannon_diversity
     add("metrics/jensen_shannon_diversity", lambda: {"value": float(diversity(shares()))})
     add("metrics/jensen_shannon_diversity/logits", lambda: {"value": float(diversity(raw(), logits=True))})
-    add("metrics/jensen_shannon_diversity/weights", lambda: {"value": float(diversity(shares(), weights=weights))})
+    add(
+        "metrics/jensen_shannon_diversity/weights",
+        lambda: {"value": float(diversity(shares(), weights=weights))},
+    )
     add("metrics/mode_diversity", lambda: {"value": float(metrics.mode_diversity(shares()))})
     add("metrics/mode_diversity/logits", lambda: {"value": float(metrics.mode_diversity(raw(), logits=True))})
-    add("metrics/mode_diversity/weights", lambda: {"value": float(metrics.mode_diversity(shares(), weights=weights))})
+    add(
+        "metrics/mode_diversity/weights",
+        lambda: {"value": float(metrics.mode_diversity(shares(), weights=weights))},
+    )
     for least in (1, 5, 9):
-        add(f"metrics/number_of_modes/least={least}", lambda least=least: {"value": metrics.number_of_modes(shares(), least=least)})
+        add(
+            f"metrics/number_of_modes/least={least}",
+            lambda least=least: {"value": metrics.number_of_modes(shares(), least=least)},
+        )
     add("metrics/number_of_modes/logits", lambda: {"value": metrics.number_of_modes(raw(), logits=True)})
 
     fields = "occupied cells qd_score n clipped counts indices"
@@ -128,7 +170,14 @@ def of_classes() -> None:
     add(
         "metrics/grid_coverage/quality",
         lambda: value_of(
-            grid(inputs.points(), bounds=[(-1, 1), (-2, 2)], bins=(3, 4), quality=quality, offset=0.5, outside="clip"),
+            grid(
+                inputs.points(),
+                bounds=[(-1, 1), (-2, 2)],
+                bins=(3, 4),
+                quality=quality,
+                offset=0.5,
+                outside="clip",
+            ),
             fields,
         ),
     )
@@ -138,7 +187,7 @@ def of_classes() -> None:
     )
 
 
-# --------------------------------------------------------------------------------------------------------- of two sets
+# ------------------------------------------------------------------------------------------------ of two sets
 
 
 def of_two_sets() -> None:
@@ -148,7 +197,12 @@ def of_two_sets() -> None:
             "kernel_distance",
             metrics.kernel_distance,
             "low high std confidence n m subsets spread level",
-            [{}, {"degree": 2, "gamma": 0.5, "coef": 0.0}, {"subsets": 5, "subset_size": 12}, {"kernel": k.RBF(2.0)}],
+            [
+                {},
+                {"degree": 2, "gamma": 0.5, "coef": 0.0},
+                {"subsets": 5, "subset_size": 12},
+                {"kernel": k.RBF(2.0)},
+            ],
         ),
         ("precision_recall", metrics.precision_recall, "precision recall k n m", [{}, {"k": 1}]),
         ("density_coverage", metrics.density_coverage, "density coverage k n m", [{}, {"k": 2}]),
@@ -167,9 +221,15 @@ def of_two_sets() -> None:
     ]
     for name, metric, fields, choices in compared:
         for i, options in enumerate(choices):
-            add(f"metrics/{name}/{i}", partial(two_sets, metric, fields, inputs.vectors, inputs.others, options))
+            add(
+                f"metrics/{name}/{i}",
+                partial(two_sets, metric, fields, inputs.vectors, inputs.others, options),
+            )
         features = {"features": halves}
-        add(f"metrics/{name}/features", partial(two_sets, metric, fields, inputs.vectors, inputs.others, features))
+        add(
+            f"metrics/{name}/features",
+            partial(two_sets, metric, fields, inputs.vectors, inputs.others, features),
+        )
     add("metrics/kernel_distance/function", function_distance)
     add("metrics/moments", moments)
 
@@ -199,7 +259,7 @@ def moments() -> Answer:
     }
 
 
-# ------------------------------------------------------------------------------------------------------------ of texts
+# --------------------------------------------------------------------------------------------------- of texts
 
 
 def of_texts() -> None:
@@ -219,20 +279,27 @@ def of_texts() -> None:
         add(f"metrics/{name}/groups", lambda m=metric, f=fields: value_of(m(groups(), groups=True), f))
     for method in ("gzip", "xz", "bz2"):
         add(f"metrics/compression_ratio/{method}", partial(compression, method))
-    fields = "precisions brevity_penalty length reference_length signature"
+    fields = "precisions brevity_penalty length reference_length"
     bleu = metrics.corpus_bleu
     add("metrics/corpus_bleu", lambda: value_of(bleu(texts()[:8], texts()[2:10]), fields))
-    add("metrics/corpus_bleu/2", lambda: value_of(bleu(texts()[:8], texts()[2:10], n=2, smoothing="floor"), fields))
+    add(
+        "metrics/corpus_bleu/2",
+        lambda: value_of(bleu(texts()[:8], texts()[2:10], n=2, smoothing="floor"), fields),
+    )
     add("metrics/corpus_bleu/several", lambda: value_of(bleu(texts()[:3], groups()), fields))
 
 
 def compression(method: str) -> Answer:
     """The size that is left depends a little on the version of the library that compresses."""
     found = metrics.compression_ratio(inputs.captions(), method=method)
-    return {"size": found.size, "method": found.method, "compressed": {"value": float(found), "bytes": float(found.compressed)}}
+    return {
+        "size": found.size,
+        "method": found.method,
+        "compressed": {"value": float(found), "bytes": float(found.compressed)},
+    }
 
 
-# -------------------------------------------------------------------------------------------------- molecules and tables
+# --------------------------------------------------------------------------------------- molecules and tables
 
 
 MOLECULES = (
@@ -264,7 +331,14 @@ def tables() -> None:
         add(f"metrics/table/{name}", lambda: cells(metrics.table(samples(), kernel, **options)), *needs)
 
     both = lambda: {"real": inputs.vectors(), "fake": inputs.others()}  # noqa: E731
-    everything = ["effective_rank", "leinster_cobbold", "log_det", "components", "circles", "birthday_paradox"]
+    everything = [
+        "effective_rank",
+        "leinster_cobbold",
+        "log_det",
+        "components",
+        "circles",
+        "birthday_paradox",
+    ]
     options = {
         "log_det": {"shift": 0.1},
         "components": {"threshold": 0.5},
@@ -274,7 +348,14 @@ def tables() -> None:
     case("vectors", both, "cosine")
     case("vectors-reference", both, "cosine", reference="real")
     case("vectors-reference-apart", both, "cosine", reference=inputs.vectors()[::2], q=[0, 1, "inf"])
-    case("vectors-everything", both, k.RBF(1.5), metrics=[*everything, "memorization"], options=options, reference="real")
+    case(
+        "vectors-everything",
+        both,
+        k.RBF(1.5),
+        metrics=[*everything, "memorization"],
+        options=options,
+        reference="real",
+    )
     case("vectors-features", both, k.Embed(halves), features=halves, reference="real")
     case("vectors-two-kernels", both, {"cosine": k.Cosine(), "rbf": k.RBF("median")}, metrics=["intdiv"])
     case("vectors-by", inputs.vectors, "cosine", by=inputs.labels(), metrics=["intdiv", "effective_rank"])
@@ -283,23 +364,55 @@ def tables() -> None:
     words = lambda: {"x": inputs.captions()[:10], "y": inputs.captions()[10:20]}  # noqa: E731
     texts = ["ngram_diversity", "self_bleu", "pairwise_bleu", "d_lex_sim"]
     case("texts", words, "ngram", metrics=[*texts, "corpus_bleu", "intdiv"], reference="x")
-    case("texts-groups", lambda: {"x": grouped_captions(), "y": grouped_captions()[:2]}, "ngram", metrics=texts, groups=True)
+    case(
+        "texts-groups",
+        lambda: {"x": grouped_captions(), "y": grouped_captions()[:2]},
+        "ngram",
+        metrics=texts,
+        groups=True,
+    )
     case("texts-embed", words, k.Embed(encoder))
-    case("classes", lambda: {"x": inputs.probabilities()[:15], "y": inputs.probabilities()[15:]}, "probability-product")
+    case(
+        "classes",
+        lambda: {"x": inputs.probabilities()[:15], "y": inputs.probabilities()[15:]},
+        "probability-product",
+    )
     case(
         "classes-beside",
         lambda: {"x": inputs.vectors()[:30]},
         "cosine",
         probabilities={"x": inputs.logits()},
         logits=True,
-        metrics=["number_of_modes", "mode_diversity", "inception_score", "jensen_shannon_diversity", "vendi_score"],
+        metrics=[
+            "number_of_modes",
+            "mode_diversity",
+            "inception_score",
+            "jensen_shannon_diversity",
+            "vendi_score",
+        ],
     )
-    case("function", lambda: {"x": inputs.places(), "y": inputs.places()[:7]}, near, metrics=everything[1:], options=options)
-    case("molecules", lambda: {"x": inputs.smiles(), "y": inputs.other_smiles()}, "morgan", "rdkit", reference="y")
+    case("texts-encoder", words, k.Embed(Vowels(cache=False)))
+    case(
+        "function",
+        lambda: {"x": inputs.places(), "y": inputs.places()[:7]},
+        near,
+        metrics=everything[1:],
+        options=options,
+    )
+    case(
+        "molecules",
+        lambda: {"x": inputs.smiles(), "y": inputs.other_smiles()},
+        "morgan",
+        "rdkit",
+        reference="y",
+    )
 
 
 def cells(found: metrics.Table) -> Answer:
-    parts: dict[str, Any] = {"names": [str(name) for name in found.names], "columns": [c.name for c in found.columns]}
+    parts: dict[str, Any] = {
+        "names": [str(name) for name in found.names],
+        "columns": [c.name for c in found.columns],
+    }
     parts["better"] = [column.better for column in found.columns]
     for name, row in zip(found.names, found.cells, strict=True):
         for column, cell in zip(found.columns, row, strict=True):

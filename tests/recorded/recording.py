@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import vendimeter as vm
+from vendimeter.encoders import Encoder
 
 Answer = Mapping[str, Any]
 MOST = 8  # entries of an array of numbers that are kept one by one; of longer ones there are sums
@@ -27,7 +28,7 @@ def add(name: str, case: Callable[[], Answer], *needs: str) -> None:
     NEEDS[name] = needs
 
 
-# ------------------------------------------------------------------------------------- functions and encoders of the user
+# ------------------------------------------------------------------------- functions and encoders of the user
 
 
 def near(a: Any, b: Any) -> float:
@@ -52,7 +53,9 @@ def encoder(texts: Any) -> np.ndarray:
     """How often each vowel is in a text, and how long the text is."""
     CALLS["encodings"] += 1
     CALLS["items"] += len(texts)
-    return np.array([[1.0 + text.lower().count(vowel) for vowel in "aeiou"] + [len(text) / 10] for text in texts])
+    return np.array(
+        [[1.0 + text.lower().count(vowel) for vowel in "aeiou"] + [len(text) / 10] for text in texts]
+    )
 
 
 def halves(rows: Any) -> np.ndarray:
@@ -62,7 +65,20 @@ def halves(rows: Any) -> np.ndarray:
     return np.asarray(rows)[:, :3]
 
 
-# ---------------------------------------------------------------------------------------------------------- taking apart
+@dataclass(frozen=True, repr=False)
+class Vowels(Encoder):
+    """The same as an encoder of this package, with its cache."""
+
+    name: ClassVar[str] = "vowels"
+
+    def load(self) -> Callable[[list[str]], np.ndarray]:
+        return encoder
+
+    def identity(self) -> dict[str, str]:
+        return {"encoder": self.name}
+
+
+# ----------------------------------------------------------------------------------------------- taking apart
 
 
 @dataclass
@@ -143,7 +159,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-# ------------------------------------------------------------------------------------------------------ common answers
+# --------------------------------------------------------------------------------------------- common answers
 
 # What is kept of the diagnostics of a score; times and words are not.
 DIAGNOSED = (
@@ -153,23 +169,25 @@ DIAGNOSED = (
 
 
 def score(found: vm.Score) -> dict[str, Any]:
-    """A score with its bounds and what is claimed of them."""
+    """A score with what is claimed of it; its bounds where they are more than rounding."""
     parts = {
         "score": float(found),
-        "low": found.bounds[0],
-        "high": found.bounds[1],
         "half_width": found.half_width,
         "n": found.n,
         "method": found.method,
         "level": found.level,
     }
+    if found.half_width > 1e-8 * abs(found):
+        parts |= {"low": found.bounds[0], "high": found.bounds[1]}
     return parts | {name: found.diagnostics[name] for name in DIAGNOSED if name in found.diagnostics}
 
 
 def profile(found: vm.Profile) -> dict[str, Any]:
     """The scores of a profile with their bounds; what they have in common once."""
     scores = list(found.values())
-    parts: dict[str, Any] = {f"q={one.q:g}": [float(one), *one.bounds] for one in scores}
+    parts: dict[str, Any] = {
+        f"q={one.q:g}": {"score": float(one), "half_width": one.half_width} for one in scores
+    }
     return parts | {name: getattr(scores[0], name) for name in ("n", "method", "level")}
 
 

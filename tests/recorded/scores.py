@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -97,7 +96,7 @@ def orders_at_once(samples: Callable[[], Any], kernel: Any) -> Answer:
     return {"profile": vm.profile(samples(), kernel, q=[0.5, 1, 1.5, 5, "inf"])}
 
 
-# --------------------------------------------------------------------------------------------- methods, weights, precision
+# -------------------------------------------------------------------------------- methods, weights, precision
 
 
 def methods() -> None:
@@ -144,7 +143,10 @@ def weighted() -> None:
     add("score/counts/function", partial(scored, inputs.places, near, counts=list(range(1, 13))))
     twenty = np.arange(1, 21) / 210
     add("score/weights/precomputed", partial(scored, inputs.similarity, "precomputed", weights=twenty))
-    add("score/weights/sparse", partial(scored, inputs.sparse_similarity, "precomputed", weights=np.full(24, 1 / 24)))
+    add(
+        "score/weights/sparse",
+        partial(scored, inputs.sparse_similarity, "precomputed", weights=np.full(24, 1 / 24)),
+    )
     add("score/precision/float64", partial(scored, inputs.vectors, precision="float64", kernel="cosine"))
     add("score/precision/float32", lambda: _single(2))
     add("score/precision/float32-orders", lambda: _single(3))
@@ -169,7 +171,7 @@ def collection() -> vm.Collection:
     return vm.Collection(inputs.vectors(), labels=inputs.labels(), weights=inputs.weights())
 
 
-# ------------------------------------------------------------------------------------------------------------------ plans
+# ------------------------------------------------------------------------------------------------------ plans
 
 
 def plans() -> None:
@@ -219,7 +221,7 @@ def planned(samples: Callable[[], Any], kernel: Any, options: dict[str, Any]) ->
     return parts
 
 
-# ----------------------------------------------------------------------------------------------------------------- groups
+# ----------------------------------------------------------------------------------------------------- groups
 
 
 def of_groups(found: vm.GroupScores) -> Answer:
@@ -233,7 +235,9 @@ def of_groups(found: vm.GroupScores) -> Answer:
 
 
 def groups() -> None:
-    def case(name: str, samples: Callable[[], Any], kernel: Any = "cosine", *needs: str, **options: Any) -> None:
+    def case(
+        name: str, samples: Callable[[], Any], kernel: Any = "cosine", *needs: str, **options: Any
+    ) -> None:
         def run() -> Answer:
             return of_groups(vm.score_groups(samples(), kernel, **options))
 
@@ -267,14 +271,21 @@ def groups() -> None:
     indefinite = lambda: np.stack([inputs.indefinite()[i : i + 9, i : i + 9] for i in (0, 5, 10)])  # noqa: E731
     case("stacked-matrices-projected", indefinite, k.Precomputed(project=True))
     case("one-matrix", inputs.similarity, "precomputed", by=inputs.similarity_labels())
-    case("one-matrix-projected", inputs.indefinite, k.Precomputed(project=True), by=inputs.similarity_labels())
+    case(
+        "one-matrix-projected", inputs.indefinite, k.Precomputed(project=True), by=inputs.similarity_labels()
+    )
     case("sparse-matrix", inputs.sparse_similarity, "precomputed", by=[i % 4 for i in range(24)])
     case("sparse-rows", inputs.sparse_rows, by=[i % 4 for i in range(30)])
     case("bits", inputs.bits, "jaccard", by=[i % 3 for i in range(30)], q=[0, 1])
     case("table", inputs.table, k.On("text", k.NGram(1, 2)), by="shape")
     case("table-two", inputs.table, k.On("text", k.NGram(1, 2)), by=["shape", "colour"])
     case("function", inputs.places, near, by=[i % 3 for i in range(12)])
-    case("function-blocks", inputs.places, k.FromFunction(near_blocks, block=True), by=[i % 3 for i in range(12)])
+    case(
+        "function-blocks",
+        inputs.places,
+        k.FromFunction(near_blocks, block=True),
+        by=[i % 3 for i in range(12)],
+    )
     case("function-dict", lambda: {i: inputs.many_places()[i::4] for i in range(4)}, near)
     case("encoder", inputs.captions, k.Embed(encoder), by=[i % 3 for i in range(24)])
     case("encoder-dict", lambda: {i: inputs.captions()[i::3] for i in range(3)}, k.Embed(encoder))
