@@ -62,7 +62,8 @@ def compared(samples: Any, kernel: Any, *, by: Any = None, **options: Any) -> An
     if by is None and not isinstance(samples, dict):
         count = samples.shape[0] if hasattr(samples, "shape") else len(samples)
         by = ["xyy"[i % 3] for i in range(count)]
-    found = vm.compare(samples, kernel, by=by, **{"permutations": 99, "repeats": 5} | options)
+    options = {"permutations": 99, "repeats": 5} | options
+    found = vm.compare(samples, kernel, by=by, **options)
     names = (
         "sizes scores low high size rarefied rarefied_low rarefied_high used rank alpha beta beta_bounds gamma shares "
         "similarity fair differences.difference differences.difference_low differences.difference_high "
@@ -296,7 +297,10 @@ def reweightings() -> None:
 def bandwidths() -> None:
     def scaled(samples: Any, kernel: Any, **options: Any) -> Answer:
         found = vm.bandwidth(samples, kernel, **options)
-        names = "n items q most suggested score low high median median_score parameter scales scores sensitivity informative"
+        names = (
+            "n items q most suggested score low high median median_score parameter scales scores sensitivity "
+            "informative"
+        )
         return of(found, names)
 
     for kernel in ("rbf", "laplacian"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def sparse_similarity() -> Any:
     from scipy import sparse
 
     starts = [0, 1, 3, 6, 10, 17, 20]
-    blocks = [similarity()[i:j, i:j] for i, j in zip(starts, starts[1:], strict=False)]
+    blocks = [similarity()[i:j, i:j] for i, j in pairwise(starts)]
     return sparse.csr_array(sparse.block_diag([*blocks, np.eye(4)], format="csr"))
 
 

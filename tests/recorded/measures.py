@@ -267,10 +267,11 @@ def of_texts() -> None:
     overlap, pairs = "texts groups left_out standard_error values", "precisions pairs texts groups left_out"
     diversity = "by_length tokens texts groups left_out standard_error values"
     by = [i % 3 for i in range(24)]
+    lengths: list[dict[str, Any]] = [{}, {"low": 2, "high": 3}, {"lowercase": False}, {"by": by}]
     cases: list[tuple[str, Callable[..., Any], str, list[dict[str, Any]]]] = [
         ("self_bleu", metrics.self_bleu, overlap, [{}, {"n": 2, "epsilon": 0.5}, {"lowercase": True}, {"by": by}]),
         ("pairwise_bleu", metrics.pairwise_bleu, pairs, [{}, {"n": 2}, {"lowercase": True}, {"by": by}]),
-        ("ngram_diversity", metrics.ngram_diversity, diversity, [{}, {"low": 2, "high": 3}, {"lowercase": False}, {"by": by}]),
+        ("ngram_diversity", metrics.ngram_diversity, diversity, lengths),
         ("d_lex_sim", metrics.d_lex_sim, overlap, [{}, {"kernel": k.NGram(1, 2)}, {"kernel": k.BLEU(2)}, {"by": by}]),
     ]  # fmt: skip
     for name, metric, fields, choices in cases:
