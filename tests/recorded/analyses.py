@@ -20,6 +20,7 @@ SETTINGS: list[tuple[str, Callable[[], Any], Any, tuple[str, ...]]] = [
     ("vectors/cosine", inputs.vectors, "cosine", ()),
     ("vectors/rbf", inputs.vectors, k.RBF(1.5), ()),
     ("vectors/embed", inputs.vectors, k.Embed(halves), ()),
+    ("wide/rbf", inputs.wide, k.RBF(2.0), ()),
     ("sparse_rows/cosine", inputs.sparse_rows, "cosine", ()),
     ("bits/jaccard", inputs.bits, "jaccard", ()),
     ("captions/ngram", inputs.captions, "ngram", ()),

@@ -75,6 +75,14 @@ def points() -> np.ndarray:
 
 
 @cache
+def wide() -> np.ndarray:
+    """30 rows of 300 columns, where distances come of products of matrices; one is a copy."""
+    rows = np.random.default_rng(115).standard_normal((30, 300)) / 10
+    rows[29] = rows[4]
+    return _frozen(rows)
+
+
+@cache
 def captions() -> list[str]:
     subjects = ["a man riding a wave", "two dogs run on the beach", "an octopus opens a jar", "a red bus"]
     ends = ["", " in the sun", " at night while people watch", " near two big dogs", ", again and again"]
@@ -241,5 +249,5 @@ def places() -> list[float]:
 
 @cache
 def many_places() -> list[int]:
-    """80 whole numbers, some alike, to be compared by a function."""
-    return np.random.default_rng(114).integers(0, 200, size=80).tolist()
+    """90 whole numbers, some alike, to be compared by a function."""
+    return np.random.default_rng(114).integers(0, 600, size=90).tolist()
