@@ -288,7 +288,7 @@ def reports() -> None:
     add("report/function", lambda: reported(inputs.places(), near), *needs)
     add(
         "report/blocks",
-        lambda: reported(inputs.many_places(), k.FromFunction(near_blocks, block=True)),
+        lambda: reported(inputs.places(), k.FromFunction(near_blocks, block=True)),
         *needs,
     )
     both = {"real": inputs.vectors(), "fake": inputs.others()}
