@@ -5,7 +5,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Vendimeter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 
-.PHONY: demo test browser lint format docs assets bench experiments clean
+.PHONY: demo test quick browser lint format docs assets bench experiments clean
 
 demo: .venv/.demo
 	@$(BIN)/vendi demo
@@ -13,6 +13,12 @@ demo: .venv/.demo
 # A process a core, with one thread each. torchvision has no build for the CPU on the registry: it lies apart, for the tests that can do without its operators.
 test: .venv/.ready browser
 	OMP_NUM_THREADS=1 VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# The core, for while one works on it. What JAX would have to compile is left to `make test`.
+QUICK = tests/solvers tests/kernels tests/properties tests/test_bounds.py tests/test_import_order.py \
+  $(addprefix src/vendimeter/,spectrum similarity solvers kernels)
+quick: .venv/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet -k "not jax" $(QUICK)
 
 # Tests of the report run in a real Chromium; where it cannot be installed they are skipped, and say so.
 browser:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 SCRIPTS = [
     "imports.py",
+    "questions.py",
     "embeddings.py",
     "groups.py",
     "files.py",

@@ -27,9 +27,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without windows
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one way to refresh what is kept in tests/golden: look at what changed before it is committed."""
-    parser.addoption(
-        "--update-golden", action="store_true", help="write the golden files of the command anew"
-    )
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
 @pytest.fixture(scope="session")

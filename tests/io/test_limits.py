@@ -348,3 +348,41 @@ def test_a_bomb_takes_little_memory(tmp_path: Path, case: str) -> None:
     assert re.search(expected, said[0])
     if sys.platform == "linux":  # elsewhere ru_maxrss is in other units
         assert float(grown) < 200
+
+
+READ = """
+import re, sys
+import vendimeter as vm
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+def length(path):
+    return len(str(vm.read(path, format=sys.argv[1])[0]))
+length(sys.argv[2])
+before = peak()
+try:
+    print(length(sys.argv[3]))
+except vm.errors.InputError as error:
+    print(error)
+print(peak() - before)
+"""
+SHORT_LINES = "xy\n" * 4_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+@pytest.mark.parametrize(
+    ("form", "small", "large", "expected"),
+    [
+        ("fasta", ">a\nxy\n", f">a\n{SHORT_LINES}", "8000000"),
+        ("csv", 't\n"a"\n', f't\n"{SHORT_LINES}"\n', "12000000"),
+        ("sdf", structures(), SHORT_LINES, "structure 1 .* has no end"),
+    ],
+)
+def test_a_record_of_many_short_lines_takes_what_its_text_takes(
+    tmp_path: Path, form: str, small: str, large: str, expected: str
+) -> None:
+    files = [text(tmp_path / "small", small), text(tmp_path / "large", large)]
+    command = [sys.executable, "-c", READ, form, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *said, grown = done.stdout.splitlines()
+    assert re.search(expected, said[0])
+    assert float(grown) < 170

@@ -409,6 +409,12 @@ def test_diversity_of_an_ensemble_by_hand():
     assert jensen_shannon_diversity(padded, weights=[0.5, 0.5, 0]) == pytest.approx(plain, rel=1e-15)
 
 
+def test_distributions_over_more_outcomes_than_joint_classes_are_written_out():
+    width = _predictions.MOST_JOINT + 2
+    halves = np.repeat(np.eye(2), width // 2, axis=1) * 2 / width
+    assert jensen_shannon_diversity(halves) == pytest.approx(2, rel=1e-9)
+
+
 def test_divergence_of_two_is_that_of_scipy():
     p, q = rows_of(2, 9, 4)
     assert math.log(jensen_shannon_diversity([p, q])) == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-12)

@@ -14,6 +14,7 @@ import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, MatrixError
 from vendimeter.kernels import RBF, FromFunction
 from vendimeter.metrics import _edges, birthday_paradox
+from vendimeter.metrics.collisions import LEAST_CONFIDENCE
 
 
 def plainly(near):
@@ -93,12 +94,12 @@ def pairs_of_uniform(n, kinds):
     return {count: number / kinds**n for (used, count), number in ways.items() if used == n}
 
 
-@pytest.mark.parametrize(("n", "kinds"), [(6, 3), (9, 7), (10, 20), (12, 5), (13, 12)])
+@pytest.mark.parametrize(("n", "kinds"), [(6, 3), (9, 7), (10, 20), (12, 5), (13, 12), (40, 2)])
 def test_the_bound_holds_by_the_exact_law(n, kinds):
-    """Of equally frequent kinds, which collide least; whatever the confidence."""
+    """Of equally frequent kinds, which collide least; at every confidence that is taken."""
     law = pairs_of_uniform(n, kinds)
     assert sum(law.values()) == pytest.approx(1)
-    for confidence in (0.8, 0.9, 0.95, 0.99):
+    for confidence in (LEAST_CONFIDENCE, 0.9, 0.95, 0.99):
         wrong = sum(
             share
             for count, share in law.items()
@@ -160,6 +161,24 @@ def test_batches():
     assert birthday_paradox(ordered, "match", threshold=1, batch=10).collisions < 30
 
 
+def test_batches_that_are_not_small_beside_the_population():
+    """The estimate is a third of a batch too low, which many batches show, and the bound holds."""
+    kinds, size, many = 50, 10, 1000
+    draws = np.random.default_rng(2).integers(0, kinds, size=size * many)
+    found = birthday_paradox([str(draw) for draw in draws], "match", threshold=1, batch=size)
+    share = 1 - math.prod(1 - i / kinds for i in range(size))
+    limit = size * (size - 1) / 2 / -math.log1p(-share)
+    assert limit == pytest.approx(kinds - size / 3, abs=0.1)
+    assert found.low < limit < found.high
+    assert found.support <= kinds
+
+
+def test_rounding_parts_no_equal_directions():
+    for row in np.random.default_rng(4).normal(size=(40, 3)):
+        for batch in (None, 2):
+            assert birthday_paradox([row, 3.7 * row], threshold=1, batch=batch).collisions == 1
+
+
 def test_every_library_and_tile(library, monkeypatch):
     rows = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
     rows[30:] = rows[:10]
@@ -189,6 +208,7 @@ ROWS = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 1.0]])
     (lambda: birthday_paradox(ROWS, threshold=1.5), "threshold=1.5; expected a similarity, a number from -1 to 1"),
     (lambda: birthday_paradox(ROWS, threshold=math.nan), "threshold=nan"),
     (lambda: birthday_paradox(ROWS, threshold=1, confidence=1), "confidence=1; expected a probability"),
+    (lambda: birthday_paradox(ROWS, threshold=1, confidence=0.8), "confidence=0.8; expected a probability from 0.85"),
     (lambda: birthday_paradox(ROWS, threshold=1, batch=1), "no pair in one sample"),
     (lambda: birthday_paradox(ROWS, threshold=1, batch=4), "batch=4 and there are 3 items"),
     (lambda: birthday_paradox(ROWS, threshold=1, batch=2.5), "batch=2.5; expected a whole number"),

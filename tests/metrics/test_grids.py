@@ -116,6 +116,11 @@ def test_collections_frames_and_features(tmp_path):
     ({"quality": ["a"] * 4}, "quality=.*; expected numbers, one a sample"),
     ({"quality": [1, 2, 3, 4], "offset": math.inf}, "offset=inf; expected a finite number"),
     ({"offset": 1}, "offset=1 without quality"),
+    ({"offset": np.array([1.0, 2.0])}, "offset=.* without quality"),
+    ({"quality": [1e308] * 4, "offset": -1e308}, "more than float64 can hold"),
+    ({"quality": [1e308] * 4}, "more than float64 can hold"),
+    ({"bounds": (-1, 2**53), "bins": 2**53}, "of column 0, from -1 to .*, are narrower than float64 can tell apart"),
+    ({"bounds": (0, 5e-324), "bins": 2}, "narrower than float64 can tell apart"),
 ])  # fmt: skip
 def test_what_cannot_be_used(options, message):
     with pytest.raises(InputError, match=message):

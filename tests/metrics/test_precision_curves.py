@@ -204,6 +204,7 @@ def test_arrays_of_every_library(library):
     (lambda: PrecisionRecallCurve.of([[1, 0]], [1]), "the probabilities of the outcomes"),
     (lambda: PrecisionRecallCurve.of([], []), "samples sums to 0"),
     (lambda: PrecisionRecallCurve.of([1.0], [1.0]).at([-1]), "from 0 up"),
+    (lambda: PrecisionRecallCurve.of([1.0], [1.0]).at("a"), "ratios='a'; expected numbers from 0 up"),
 ])  # fmt: skip
 def test_what_cannot_be_used(call, message):
     with pytest.raises(InputError, match=message):

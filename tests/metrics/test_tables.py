@@ -226,7 +226,11 @@ def test_named_after_the_paper_and_on_request():
     )
     assert apart["x"]["birthday_paradox"] == np.inf
     assert "∞" in apart.to_markdown()
-    assert apart.to_dict()["rows"][0]["birthday_paradox_low"] > 1
+    assert (low := apart.to_dict()["rows"][0]["birthday_paradox_low"]) > 1
+    assert f"where it is ∞, the lower end of the interval is {low:,.4g}." in apart.notes[0]
+    shared = {**options["grid_coverage"], "quality": np.ones(len(REAL))}
+    with pytest.raises(InputError, match="no QD-score in a table"):
+        metrics.table({"x": REAL}, metrics=["grid_coverage"], options={"grid_coverage": shared})
 
 
 def test_ensembles_in_a_table():
@@ -234,6 +238,17 @@ def test_ensembles_in_a_table():
     table = metrics.table({"x": rows}, "probability-product", metrics=["jensen_shannon_diversity"])
     assert table["x"]["jensen_shannon_diversity"] == metrics.jensen_shannon_diversity(rows)
     assert "jensen_shannon_diversity" not in columns_of(metrics.table({"x": rows}, "probability-product"))
+
+
+def test_weights_of_distributions(tmp_path):
+    (tmp_path / "rows.csv").write_text("p,q,w\n0.5,0.5,0.2\n0.9,0.1,0.5\n0.1,0.9,0.3\n")
+    rows = vm.read(tmp_path / "rows.csv", samples=["p", "q"], weight="w")
+    names = ["jensen_shannon_diversity", "mode_diversity"]
+    found = metrics.table({"x": rows}, "probability-product", metrics=names)["x"]
+    for name in names:
+        plain = [[0.5, 0.5], [0.9, 0.1], [0.1, 0.9]]
+        assert found[name] == getattr(metrics, name)(plain, weights=[0.2, 0.5, 0.3])
+        assert found[name] != getattr(metrics, name)(plain)
 
 
 def test_texts_of_one_group_are_no_independent_samples():

@@ -19,8 +19,9 @@ __all__ = ["Sdf"]
 END = b"$$$$"
 LONGEST_NAME = 4096  # bytes of the name of a data field: more is no name
 OWN = ("molecule", "name")
-LINES_KEPT = 100  # of a structure that is too large: its head, where the fields are not
+HEAD_KEPT = 8192  # bytes of a structure that is too large: its head, where the fields are not
 _COUNTS, _GOES_ON = re.compile(rb"COUNTS\s+(\d+)", re.IGNORECASE), re.compile(rb"-\s*\n\s*M\s+V30\s")
+_FIELD = re.compile(rb"^>.*", re.MULTILINE)
 
 
 class _Entry(NamedTuple):
@@ -126,27 +127,28 @@ class Sdf(Reader):
 
     def _split(self) -> Iterator[_Entry]:
         """Entries with the lines that they begin at, which RDKit does not tell."""
-        lines: list[bytes] = []
+        text = bytearray()  # not a list of lines: those of a few letters take ten times as much
         number, first, held, over = 1, 1, 0, False
         for at, line in enumerate(_lines(self.file), 1):
             if at == 1 and b"\0" in line:
                 raise self._junk()
             held += len(line)
             if line.startswith(END):
-                yield _Entry(number, first, b"".join([*lines, END, b"\n"]), True, over)
-                number, first, lines, held, over = number + 1, at + 1, [], 0, False
+                text += END + b"\n"
+                yield _Entry(number, first, bytes(text), True, over)
+                number, first, text, held, over = number + 1, at + 1, bytearray(), 0, False
             elif held <= self.file.max_record:
-                lines.append(line)
+                text += line
             elif not over:
-                over, lines = True, lines[:LINES_KEPT]
+                over, text = True, text[:HEAD_KEPT]
                 if (
                     not self.broken.skip
                 ):  # to find the end of the structure, the whole file may have to be read
                     break
-        if over or any(line.strip() for line in lines):
-            if b"\0" in b"".join(lines) or (over and number == 1 and self.broken.skip):
+        if over or text.strip():
+            if b"\0" in text or (over and number == 1 and self.broken.skip):
                 raise self._junk()
-            yield _Entry(number, first, b"".join(lines), False, over)
+            yield _Entry(number, first, bytes(text), False, over)
 
     def _junk(self) -> InputError:
         return InputError(
@@ -189,7 +191,7 @@ def _atoms(text: bytes) -> int:
 
 def _fields(text: bytes) -> list[str]:
     """The names of the data fields of an entry, in order."""
-    found = (_name(line) for line in text.split(b"\n") if line.startswith(b">"))
+    found = (_name(line[0]) for line in _FIELD.finditer(text))
     return list(dict.fromkeys(name.decode("utf-8", "replace") for name in found if name))
 
 

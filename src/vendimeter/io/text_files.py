@@ -21,6 +21,7 @@ __all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles"]
 
 _NO_LETTER = re.compile(r"[^A-Za-z]")
 _GAPS = "-.~"
+MANY = 1 << 20  # pieces of a text that are held: each takes 50 bytes and more, however short it is
 SENTENCE = (
     4  # words in the first line of a single column that are no name which somebody would ask for by another
 )
@@ -149,6 +150,8 @@ class Fasta(Sequential):
                     pieces.append(piece)
                     size += len(piece)
                     sound = self._is_sound(number, piece, pieces)
+                    if len(pieces) > MANY:
+                        pieces = ["".join(pieces)]
                     if size > plenty and sound and size > self.file.most:
                         sound, pieces = False, []
                         self.broken.add(self.file.line(start), self.file.too_large())
@@ -343,6 +346,8 @@ class Delimited(Sequential):
         """
         pieces, fault = [], ""
         while True:
+            if len(pieces) > MANY:
+                pieces = ["".join(pieces)]
             end = line.find('"', at)
             if end < 0:
                 pieces += [line[at:], "\n"]

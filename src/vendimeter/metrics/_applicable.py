@@ -126,9 +126,12 @@ def _of_features(metric: Callable[..., Any], names: Sequence[str] = ()) -> Calla
     return compute
 
 
-def _of_classes(metric: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
+def _of_classes(metric: Callable[..., Any], *, weighted: bool = False) -> Callable[..., Sequence[Any]]:
     def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-        given.unweighted(metric.__name__)
+        if not weighted:
+            given.unweighted(metric.__name__)
+        elif given.weights is not None:
+            options = {"weights": given.weights, **options}
         return (metric(given.classes(metric.__name__), **{"logits": given.logits, **options}),)
 
     return compute
@@ -182,6 +185,15 @@ def _birthday_paradox(given: Given, options: dict[str, Any], kernel: Kernel) -> 
             "or pass one text a group."
         )
     return _of_kernel(collisions.birthday_paradox, weighted=False)(given, options, kernel)
+
+
+def _grid_coverage(given: Given, options: dict[str, Any]) -> Sequence[Any]:
+    if options.get("quality") is not None:
+        raise InputError(
+            "grid_coverage shows no QD-score in a table, where quality= would be that of every collection; leave it "
+            "out, or pass a function of your own, metrics={'QD-score': lambda samples: …}."
+        )
+    return _of_vectors(grids.grid_coverage)(given, options)
 
 
 def _of_molecules(given: Given, options: dict[str, Any]) -> Sequence[Any]:
@@ -270,15 +282,18 @@ METRICS: dict[str, Entry] = {
         (CLASSES,),
     ),
     "mode_diversity": Entry(
-        (Column("mode_diversity", "Mode diversity", UP),), _of_classes(classes.mode_diversity), (CLASSES,)
+        (Column("mode_diversity", "Mode diversity", UP),),
+        _of_classes(classes.mode_diversity, weighted=True),
+        (CLASSES,),
     ),
     "jensen_shannon_diversity": Entry(
-        (Column("jensen_shannon_diversity", "exp JSD", UP),), _of_classes(classes.jensen_shannon_diversity)
+        (Column("jensen_shannon_diversity", "exp JSD", UP),),
+        _of_classes(classes.jensen_shannon_diversity, weighted=True),
     ),
     "effective_rank": Entry(
         (Column("effective_rank", "Effective rank", UP),), _of_vectors(spectra.effective_rank)
     ),
-    "grid_coverage": Entry((Column("grid_coverage", "Grid coverage", UP),), _of_vectors(grids.grid_coverage)),
+    "grid_coverage": Entry((Column("grid_coverage", "Grid coverage", UP),), _grid_coverage),
     "intdiv": Entry(
         (Column("intdiv", "IntDiv", UP),),
         _of_kernel(similarities.intdiv),

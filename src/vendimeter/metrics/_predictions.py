@@ -26,9 +26,10 @@ class Rows:
     """Class probabilities, block by block in float64; of several classifiers, those of the joint classes."""
 
     def __init__(self, samples: Any, metric: str, logits: Any):
-        self._roots: Features = multiply_features(_channels(samples, metric, logits))
+        channels = _channels(samples, metric, logits)
+        self._roots: Features = multiply_features(channels)
         self.n, self.width = self._roots.n, self._roots.width
-        if self.width > MOST_JOINT:
+        if len(channels) > 1 and self.width > MOST_JOINT:
             raise TooLargeError(
                 f"the channels have {self.width:,} joint classes, and {metric} writes out {MOST_JOINT:,} at most; "
                 "expected fewer. number_of_modes has no such limit."

@@ -155,6 +155,12 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
         for j, column in enumerate(columns)
         if texts[j][1] and not (groups and row[j].behind == OVER_GROUPS)
     }
+    for j, column in enumerate(columns):
+        known = [row[j].low for row in rows if row[j].value == math.inf]
+        lows = [f"{low:,.4g}" for low in known if low is not None and math.isfinite(low)]
+        if lows:
+            ends = "end of the interval is" if len(lows) == 1 else "ends of the intervals are"
+            notes.append(f"{column.title}: where it is ∞, the lower {ends} {', '.join(lows)}.")
     listed = [f"{title}: {behind}" for title, behind in shown.items()]
     return notes + ([f"± is, for {'; for '.join(listed)}."] if listed else [])
 

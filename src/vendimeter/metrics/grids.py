@@ -136,9 +136,9 @@ def grid_coverage(
     rows = feature_rows(samples, "grid_coverage", features=features)
     n, width = (int(size) for size in rows.shape)
     low, high = _bounds(bounds, width)
-    sizes = _bins(bins, width)
+    sizes = _bins(bins, low, high)
     best = None if quality is None else _qualities(quality, as_number(offset), offset, n)
-    if best is None and offset:
+    if best is None and as_number(offset) != 0:
         raise InputError(f"offset={brief(offset)} without quality; expected both, or neither.")
     places, clipped = np.empty((n, width), dtype=np.int64), 0
     for part in blocks(n, width, most=BLOCK_BYTES):
@@ -196,7 +196,8 @@ def _bounds(given: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _bins(given: Any, width: int) -> list[int]:
+def _bins(given: Any, low: np.ndarray, high: np.ndarray) -> list[int]:
+    width = len(low)
     given = given.tolist() if hasattr(given, "tolist") else given  # an array of any library
     several = isinstance(given, Sequence) and not isinstance(given, str)
     sizes = [whole_number(one, "bins") for one in (given if several else [given] * width)]
@@ -206,6 +207,13 @@ def _bins(given: Any, width: int) -> list[int]:
         )
     if max(sizes) > MOST_BINS:
         raise InputError(f"bins={brief(given)}; expected {MOST_BINS:,} a column at most.")
+    narrow = np.flatnonzero((high - low) / sizes < np.spacing(np.maximum(np.abs(low), np.abs(high))))
+    if len(narrow):
+        j = int(narrow[0])
+        raise InputError(
+            f"bins={sizes[j]} of column {j}, from {digits(low[j])} to {digits(high[j])}, are narrower than float64 can "
+            "tell apart there; expected fewer."
+        )
     return sizes
 
 
@@ -227,4 +235,10 @@ def _qualities(quality: Any, low: float, offset: Any, n: int) -> np.ndarray:
             f"quality[{bad[0]}] is {found}, below the offset {digits(low)}; expected none below it, or a cell "
             "would lower the QD-score by being found. Pass the lowest quality that there can be as offset."
         )
-    return values - low
+    with np.errstate(over="ignore"):
+        above = values - low
+        if not np.isfinite(above.sum()):
+            raise InputError(
+                "quality less offset adds up to more than float64 can hold; expected smaller numbers."
+            )
+    return above

@@ -75,7 +75,10 @@ class PrecisionRecallCurve(Figures):
 
     def at(self, ratios: Any) -> tuple[np.ndarray, np.ndarray]:
         """Precision and recall at ratios λ of the two, from 0 to infinity: Σ min(λp, q) and Σ min(p, q/λ)."""
-        found = np.asarray(ratios, dtype=np.float64)
+        try:
+            found = np.asarray(ratios, dtype=np.float64)
+        except (TypeError, ValueError):
+            found = np.array(math.nan)
         if not (found >= 0).all():
             raise InputError(f"ratios={brief(ratios)}; expected numbers from 0 up, which may be infinite.")
         return _points(self.of_samples, self.of_reference, found)
@@ -140,9 +143,10 @@ def precision_recall_curve(
     nearest neighbours, which needs no clusters and has other values.
 
     The figures depend on the clusters: more of them, or fewer samples, lower both numbers, for samples of the
-    reference's own distribution, too; where one set is small, modes seem to be missing from it that are not. Compare
-    like with like, sets of one size above all, and with held-out data as a baseline. Within a cluster
-    all is alike: a mode that shares its cluster with another can be dropped unseen, and so can half of the variance.
+    reference's own distribution, too; where one set is small, modes seem to be missing from it that are not, and in
+    many columns its points get centres of their own, far from the other set. Compare like with like, sets of one size
+    above all, and with held-out data as a baseline. Within a cluster all is alike: a mode that shares its cluster with
+    another can be dropped unseen, and so can half of the variance.
 
     Both numbers are exact: F_β(λ) is largest at one of the ratios q/p, which are all tried; the published code takes
     the largest of 1,001 angles. It clusters with mini-batches, and refuses sets of different sizes, because the larger

@@ -1,0 +1,289 @@
+"""The order of the packages: which module imports which, read from the source. Lists of exceptions may only shrink."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+
+# Bottom up: a package imports those before it and itself. The root, which only gathers public names, comes last.
+ORDER = (
+    "errors optional options threads present data spectrum similarity encoders kernels solvers results io intake "
+    "diversity scoring streams engines analysis metrics plots reports integrations compat cli root"
+)
+LEVEL = {package: level for level, package in enumerate(ORDER.split())}
+
+# Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
+# it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
+MOVES = {
+    "errors": "_messages",
+    "optional": "_optional",
+    "options": "_options",
+    "threads": "solvers._threads",
+    "present": """_markup _progress cli.sheets cli.tables cli.terminal metrics._rendering
+        _report.charts _report.drawn _report.rasters""",
+    "data": """_arrays _arrow _devices _frames _membership _molecules _picture_files _pictures _tables _tokenizers
+        _weights io.collection""",
+    "similarity": "_matrix_checks metrics._edges analysis._neighbour_pairs",
+    "solvers": "_run _score_groups analysis._leading_modes analysis._subsets metrics._pair_sums",
+    "results": "_figures analysis._results group_means groups",
+    "io": "analysis._streamed_parquet",
+    "intake": "_report.given",
+    "diversity": "_measured",
+    "scoring": "_score",
+    "streams": "_kept_rows _saved _score_stream accumulate accumulate_groups",
+    "reports": "_report",
+}
+PLACES = {module: package for package, modules in MOVES.items() for module in modules.split()}
+
+# Imports of a package above that stay: results draw themselves; the package's version and public names.
+ALLOWED = """
+analysis._bandwidths_result -> plots.bandwidths
+analysis._comparison_result -> plots.comparison
+analysis._differences -> plots.comparison
+analysis._modes_result -> plots.matrix
+analysis._modes_result -> plots.mode_ends
+analysis._rarefaction_result -> plots.rarefaction
+analysis.decomposition -> plots.contributions
+analysis.near_copies -> plots.duplicates
+analysis.reweighting -> plots.reweighting
+analysis.selection -> plots.selection
+analysis.streamed -> plots.contributions
+groups -> plots
+results -> plots
+_report.builder -> root
+_report.provenance -> root
+cli.commands -> root
+cli.comparing -> root
+cli.explaining -> root
+cli.fingerprints -> root
+cli.outputs -> root
+cli.planning -> root
+cli.rarefying -> root
+cli.reporting -> root
+cli.scoring -> root
+cli.selecting -> root
+compat.vendi -> root
+"""
+
+# Imports of a package above that have to go.
+TO_GO = """
+_measured -> _score
+_report.charts -> _report.document
+_report.charts -> _report.words
+_report.charts -> plots._style
+_report.drawn -> plots._style
+_report.given -> _score
+_report.given -> analysis._compared_groups
+_score_groups -> _score
+_score_groups -> groups
+analysis._hashing -> metrics.graphs
+analysis._near_copy_search -> metrics.graphs
+analysis._results -> _score
+analysis._subsets -> groups
+io.collection -> io.base
+io.collection -> io.columns
+io.collection -> io.kinds
+metrics._edges -> metrics._pair_sums
+"""
+
+# Private modules that are imported outside of their folder.
+PRIVATE = """
+_report._page_colours -> plots._style
+_report.analyses -> analysis._subsets
+_report.builder -> analysis._near_copy_search
+_report.charts -> plots._style
+_report.companions -> metrics._given
+_report.companions -> metrics._inputs
+_report.drawn -> plots._style
+_report.given -> analysis._compared_groups
+_report.held -> analysis._subsets
+_report.items -> plots._items
+_report.matrix -> analysis._orderings
+_report.words -> analysis._rarefaction_population
+accumulate -> kernels._identity
+analysis._greedy -> solvers._threads
+analysis._greedy_items -> solvers._threads
+analysis._hashing -> solvers._threads
+analysis._neighbour_pairs -> metrics._edges
+analysis._neighbour_pairs -> solvers._threads
+analysis._pools -> solvers._threads
+analysis.decomposition -> metrics._pair_sums
+analysis.decomposition -> solvers._threads
+compat.text_utils -> kernels._ngrams
+compat.vendi -> metrics._pair_sums
+metrics.chemistry -> kernels._ratios
+metrics.collisions -> analysis._recall
+plots.bandwidths -> analysis._scale_curves
+plots.galleries -> analysis._subsets
+plots.galleries -> metrics._pair_sums
+plots.matrix -> analysis._leading_modes
+plots.matrix -> analysis._orderings
+plots.mode_ends -> analysis._modes_result
+plots.selection -> analysis._select_methods
+"""
+
+
+class Import(NamedTuple):
+    """One module imports another: on which line, and whether that is done when the module itself is imported."""
+
+    importer: str
+    imported: str
+    line: int
+    at_top: bool
+
+    def __str__(self) -> str:
+        return f"{self.importer} -> {self.imported}"
+
+
+@cache
+def sources() -> dict[str, Path]:
+    """The file of every module, by its name without "vendimeter."; the package itself is "root"."""
+    files = {}
+    for path in sorted((SOURCE / "vendimeter").rglob("*.py")):
+        parts = path.relative_to(SOURCE / "vendimeter").with_suffix("").parts
+        name = ".".join(part for part in parts if part != "__init__")
+        files[name or "root"] = path
+    return files
+
+
+def target(dotted: str) -> str | None:
+    """The module of ours that a dotted name begins with: "vendimeter.errors.InputError" lies in "errors"."""
+    top, _, name = dotted.partition(".")
+    if top != "vendimeter":
+        return None
+    while name and name not in sources():
+        name = name.rpartition(".")[0]
+    return name or "root"
+
+
+def statements(node: ast.AST, at_top: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """All imports that are run, and whether they are outside of functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, at_top
+        elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            yield from statements(ast.Module(child.orelse, []), at_top)
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from statements(child, at_top and not inside)
+
+
+@cache
+def imports() -> list[Import]:
+    """Every import of one of our modules in another."""
+    found = {}
+    for importer, path in sources().items():
+        for statement, at_top in statements(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.Import):
+                names = [alias.name for alias in statement.names]
+            else:
+                assert statement.level == 0, f"{path}:{statement.lineno}: write the whole name of the module"
+                names = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            for imported in {target(name) for name in names} - {None, importer}:
+                found.setdefault((importer, imported, at_top), statement.lineno)
+    return [Import(importer, imported, line, at_top) for (importer, imported, at_top), line in found.items()]
+
+
+def place(module: str) -> str:
+    """The package of a module: where it is to go, or the folder that it lies in."""
+    folder = module.partition(".")[0]
+    return PLACES.get(module) or PLACES.get(folder) or folder
+
+
+def upward() -> list[Import]:
+    """Imports of a package that comes later in the order."""
+    return [each for each in imports() if LEVEL[place(each.imported)] > LEVEL[place(each.importer)]]
+
+
+def of_private() -> list[Import]:
+    """Imports of a private module that is neither in the importer's folder nor in one around it."""
+    private = []
+    for each in imports():
+        folder, _, name = each.imported.rpartition(".")
+        if name.startswith("_") and not f"{each.importer}.".startswith(f"{folder}." if folder else ""):
+            private.append(each)
+    return private
+
+
+def lines(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+def check(found: Iterable[Import], listed: list[str], why: str, what_to_do: str) -> None:
+    """Those found are those listed; if not, say which, why, and what to do."""
+    now = {str(each): each for each in found}
+    added = [now[line] for line in sorted(now.keys() - {*listed})]
+    if added:
+        places = [f"{sources()[each.importer].relative_to(SOURCE)}:{each.line}: {each}" for each in added]
+        kinds = [f" ({place(each.importer)} imports {place(each.imported)})" for each in added]
+        text = [f"{len(added)} new: {why}. {what_to_do}.", *map("".join, zip(places, kinds, strict=True))]
+        pytest.fail("\n".join(text), pytrace=False)
+    gone = sorted({*listed} - now.keys())
+    if gone:
+        pytest.fail(
+            "\n".join(["No longer so. Delete this line from the list in this file:", *gone]), pytrace=False
+        )
+
+
+def test_every_module_has_a_place():
+    lost = sorted(module for module in sources() if place(module) not in LEVEL)
+    assert not lost, (
+        f"{lost}: put them into the folder of a package in ORDER, or say in MOVES where they will go"
+    )
+    known = {*sources()}
+    moved = sorted(module for module in PLACES if module not in known)
+    assert not moved, f"{moved} are no more: delete these names from MOVES"
+
+
+def test_no_module_imports_a_package_above_its_own():
+    check(
+        upward(),
+        lines(ALLOWED) + lines(TO_GO),
+        "a module imports only packages before its own in ORDER, inside functions, too",
+        "Move what is needed down, or what needs it up; the lists are not for new ones",
+    )
+
+
+def test_imports_that_are_allowed_upward_are_for_pictures_and_public_names():
+    wrong = [line for line in lines(ALLOWED) if place(line.split(" -> ")[1]) not in {"plots", "root"}]
+    assert not wrong, f"{wrong}: these belong into TO_GO"
+    at_top = [str(each) for each in upward() if place(each.imported) == "plots" and each.at_top]
+    early = sorted({*at_top} & {*lines(ALLOWED)})
+    assert not early, f"{early}: import what draws a result inside its method plot(), for not everybody draws"
+
+
+def test_no_private_module_is_imported_outside_of_its_folder():
+    check(
+        of_private(),
+        lines(PRIVATE),
+        "a module whose name begins with _ is for its own folder",
+        "Take the underscore from its name, or move it where it is used",
+    )
+
+
+@pytest.mark.parametrize("name", ["ALLOWED", "TO_GO", "PRIVATE"])
+def test_lists_name_nothing_twice(name):
+    listed = lines(globals()[name])
+    assert len(listed) == len({*listed})
+
+
+def test_no_modules_import_each_other_when_they_are_imported():
+    needed = {module: set() for module in sources()}
+    for each in imports():
+        if each.at_top:
+            needed[each.importer].add(each.imported)
+    cycle = None
+    try:
+        graphlib.TopologicalSorter(needed).prepare()
+    except graphlib.CycleError as error:
+        cycle = " <- ".join(error.args[1])
+    if cycle:
+        pytest.fail(f"{cycle}: a cycle. Put what they share into a module below all of them.", pytrace=False)
