@@ -167,7 +167,7 @@ def _separate(groups: Any, asked: Any, request: Request) -> Found:
     if axes == 3 and isinstance(kernel, Precomputed):
         matrices = _stacked_matrices(stack, kernel, request)
         if matrices is not None:
-            return range(len(stack)), matrices, kernel
+            return range(int(stack.shape[0])), matrices, kernel
     labels, parts = split(groups)
     if isinstance(asked, str) and asked == "cosine":
         for label, part in zip(labels, parts, strict=True):

@@ -20,7 +20,6 @@ from vendimeter.errors import (
     InputError,
     MatrixError,
     UnansweredError,
-    UnknownNameError,
 )
 from vendimeter.kernels import RBF, Cosine, FromFunction, Jaccard, Precomputed
 from vendimeter.similarity import FeatureRows, Matrix
@@ -384,11 +383,6 @@ def test_tighten_says_no_where_similarities_would_be_computed_again():
     factor.grow(10)
     assert not factor.tighten()
     assert factor.spectrum().frobenius is None
-
-
-def test_an_unknown_pivot_rule_is_an_error():
-    with pytest.raises(UnknownNameError, match="pivot rule"):
-        Cholesky(trusted(np.eye(2)), None, pivots="best", capacity=2)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
