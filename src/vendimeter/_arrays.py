@@ -332,7 +332,7 @@ def _stack(items: Any, kernel: str) -> Any:
     for i, item in enumerate(items):
         if is_missing(item):
             raise InputError(
-                f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it."
+                f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it.", item=i
             )
         if isinstance(item, str | bytes):
             raise _strings(kernel)
@@ -344,7 +344,8 @@ def _stack(items: Any, kernel: str) -> Any:
             gap = next((value for value in item if is_missing(value)), vector)
             if gap is not vector:
                 raise InputError(
-                    f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item."
+                    f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item.",
+                    item=i,
                 )
             vector = _numbers(vector)
         if vector.dtype.kind not in "buif":
@@ -354,14 +355,16 @@ def _stack(items: Any, kernel: str) -> Any:
                     " For other items pass a kernel made for them, or a function k(a, b)."
                     if _is_kernel(kernel)
                     else ""
-                )
+                ),
+                item=i,
             )
         first = vector.shape if first is None else first
         if vector.shape != first:
             raise InputError(
                 f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
                 f"{kernel} expected vectors of one length."
-                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else "")
+                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else ""),
+                item=i,
             )
     return np.asarray([_numbers(np.asarray(item)) for item in items])
 

@@ -13,14 +13,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vendimeter._arrays import as_list, blocks, is_frame_column, is_sparse, to_list
 from vendimeter._devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
-from vendimeter._messages import brief, shape_of
+from vendimeter._messages import about, brief, shape_of
 from vendimeter._options import as_number, whole_number
 from vendimeter._picture_files import is_image, levels, on_white, pillow, pixels_of, shown
 from vendimeter.errors import InputError
@@ -92,20 +92,11 @@ def _channels_last(batch: Any, torch: bool) -> Any:
     return namespace(batch).permute_dims(batch, (0, 2, 3, 1)) if moved else batch
 
 
-@contextmanager
-def about(place: int) -> Iterator[None]:
-    """Put the item in front of an error about it."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(f"item {place}: {error}") from None
-
-
 def decoded(items: Sequence[Any], size: tuple[int, int] | None) -> Iterator[np.ndarray]:
     """The `bands` of each item in order; an error has the place of its item."""
     with closing(each(functools.partial(bands, size=size), items)) as found:
         for i in range(len(items)):
-            with about(i):
+            with about(item=i):
                 picture = next(found)
             yield picture
 
@@ -223,7 +214,7 @@ def eight_bits(batch: Any) -> Any:
                 parts.append(_flat(batch[part, ...]))
             except InputError:  # again one by one, for the place of the one that is wrong
                 for i in range(part.start, part.stop):
-                    with about(i):
+                    with about(item=i):
                         _flat(batch[i : i + 1, ...])
                 raise
         batch = concat(parts)

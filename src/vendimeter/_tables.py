@@ -114,7 +114,8 @@ def _known(name: Any, names: list[Any]) -> bool:
 def _field(record: Any, name: Any, position: int) -> Any:
     if not isinstance(record, Mapping):
         raise InputError(
-            f"item {position} is a {type(record).__name__} and item 0 a record; expected records throughout."
+            f"item {position} is a {type(record).__name__} and item 0 a record; expected records throughout.",
+            item=position,
         )
     if name not in record:
         raise unknown(f"field (in record {position})", name, record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,12 +62,19 @@ class Given:
         """Say of errors in which collection, and where in the file, the item is that they are about."""
         try:
             yield
-        except InputError:
-            for name, part in zip(self.names, self.samples, strict=True):
-                own = part.samples if isinstance(part, Collection) else part
-                with in_group(name) if len(self.names) > 1 else nullcontext(), _placed(part, self.nested):
-                    _looked_through(_similar(self.items if self.nested else own, kernel, chosen, rng)[0])
-            raise
+            return
+        except InputError as error:
+            failure = error  # of all collections together, where positions mean nothing to the user
+        for name, part in zip(self.names, self.samples, strict=True):
+            own = part.samples if isinstance(part, Collection) else part
+            try:
+                _looked_through(_similar(self.items if self.nested else own, kernel, chosen, rng)[0])
+            except InputError as error:
+                if isinstance(part, Collection) and not self.nested:
+                    part.locate(error)
+                error.at(collection=f"group {brief(name)}" if len(self.names) > 1 else None)
+                raise
+        raise failure
 
 
 def given_of(samples: Any, kernel: Any, by: Any, weights: Any, rng: int) -> tuple[Given, Similarity, Any]:
@@ -90,10 +97,6 @@ def given_of(samples: Any, kernel: Any, by: Any, weights: Any, rng: int) -> tupl
         _tables.check_alignment(given.items, given.labels, "by")
         given = replace(given, labels=_labels(given.labels, similarity.n))
     return given, similarity, vectors
-
-
-def _placed(part: Any, nested: bool) -> Any:
-    return part.placed() if isinstance(part, Collection) and not nested else nullcontext()
 
 
 def _is_several(samples: Any, kernel: Kernel) -> bool:

@@ -377,7 +377,8 @@ def _embeddings(X: Any, normalize: bool) -> FeatureRows:
         i = int(off[0])
         raise DiagonalError(
             f"row {i} has the norm {digits(math.sqrt(squares[i]))}, so that item {i} has the similarity "
-            f"{digits(squares[i])} with itself; expected 1. Pass normalize=True to divide rows by their norms."
+            f"{digits(squares[i])} with itself; expected 1. Pass normalize=True to divide rows by their norms.",
+            item=i,
         )
     return features
 

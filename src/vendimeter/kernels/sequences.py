@@ -317,7 +317,8 @@ class Alignment(Kernel):
             if not score > 0:
                 raise InputError(
                     f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
-                    "above 0. Drop it, or use another matrix."
+                    "above 0. Drop it, or use another matrix.",
+                    item=i,
                 )
             own[i] = score
             return score

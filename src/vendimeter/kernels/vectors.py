@@ -26,7 +26,9 @@ STEEPEST = 1000  # degree of a polynomial kernel: the product of so many
 def not_finite(row: np.ndarray, position: int) -> InputError:
     """The error for a row with a value that is not finite."""
     value = row[~np.isfinite(row)][0]
-    return InputError(f"item {position} holds the value {value}; expected finite numbers. Remove or fill it.")
+    return InputError(
+        f"item {position} holds the value {value}; expected finite numbers. Remove or fill it.", item=position
+    )
 
 
 def _values(rows: Any, i: int) -> np.ndarray:
@@ -68,7 +70,8 @@ def unit_rows(rows: Any, positions: np.ndarray, flags: list[Any] | None = None) 
 def _zeros(position: int) -> InputError:
     return InputError(
         f"item {position} is all zeros, and the cosine similarity of a zero vector is undefined. Remove it, "
-        "or use another kernel."
+        "or use another kernel.",
+        item=position,
     )
 
 

@@ -516,7 +516,8 @@ class Cholesky:
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, {lowest:.4g} is left of the similarity of item {self._names[i]} with itself (expected ≥ 0). "
                 f"Use a positive semidefinite kernel, or {mending('project')} to drop the negative eigenvalues, which "
-                "takes the exact method."
+                "takes the exact method.",
+                item=self._names[i],
             )
 
     def spot_check(self) -> None:
