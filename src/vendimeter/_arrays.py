@@ -88,13 +88,13 @@ def refuse_set(samples: Any, what: str) -> None:
         raise InputError(f"samples is a set, which has no order, and {what} go by position; expected a list.")
 
 
-def refuse_masked(value: Any, what: str) -> None:
+def refuse_masked(value: Any, what: str, option: str | None = None) -> None:
     """A mask would be dropped in silence."""
     listed = isinstance(value, list | tuple)
     if isinstance(value, np.ma.MaskedArray) or (
         listed and any(isinstance(v, np.ma.MaskedArray) for v in value)
     ):
-        raise InputError(f"{what} is a masked array; fill or drop the masked values first.")
+        raise InputError(f"{what} is a masked array; fill or drop the masked values first.", option=option)
 
 
 # ----------------------------------------------------------------------------------------------------- as columns
@@ -239,7 +239,8 @@ def _unnamed_column(kernel: str) -> InputError:
         )
     return InputError(
         f"samples is a table and {kernel} does not say which column to read; name it: kernel=On('column', "
-        "…), or pass the column itself."
+        "…), or pass the column itself.",
+        option="kernel",
     )
 
 
@@ -284,7 +285,8 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
             hint = hint if _is_kernel(kernel) else "pass samples[:, None] if each is a vector of one number"
         raise InputError(
-            f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}."
+            f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}.",
+            option="kernel" if rows.ndim < 2 and _is_kernel(kernel) else None,
         )
     if rows.shape[1] == 0:
         raise InputError(
@@ -309,7 +311,8 @@ def _strings(kernel: str) -> InputError:
     return InputError(
         f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
         "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a "
-        "function k(a, b)."
+        "function k(a, b).",
+        option="kernel",
     )
 
 

@@ -79,7 +79,8 @@ def _channels_last(batch: Any, torch: bool) -> Any:
     if len(shape) == 2:
         raise InputError(
             f"{seen}, a single grey picture or rows of vectors; expected pictures of shape (n, H, W) or (n, H, W, 3). "
-            "For vectors use kernel='cosine'."
+            "For vectors use kernel='cosine'.",
+            option="kernel",
         )
     first, last = len(shape) == 4 and shape[1] in CHANNELS, len(shape) == 4 and shape[3] in CHANNELS
     if len(shape) not in (3, 4) or (len(shape) == 4 and not (first if torch else first or last)):
@@ -136,7 +137,9 @@ def as_size(size: Any, name: str = "size") -> tuple[int, int] | None:
         return None
     pair = size if isinstance(size, list | tuple) and len(size) == 2 else (size, size)
     if any(math.isnan(as_number(side)) for side in pair):
-        raise InputError(f"{name}={brief(size)}; expected a whole number, a pair (height, width), or None.")
+        raise InputError(
+            f"{name}={brief(size)}; expected a whole number, a pair (height, width), or None.", option=name
+        )
     return whole_number(pair[0], name), whole_number(pair[1], name)
 
 

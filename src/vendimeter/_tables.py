@@ -133,7 +133,8 @@ def check_alignment(samples: Any, other: Any, what: str, *, by_column: bool = Fa
             f"the {axis} of {what} and the index of samples hold the same labels in another order; expected "
             "one order. Put them in order first, with "
             f"{'reindex(columns=samples.index)' if by_column else 'reindex(samples.index)'}, or pass plain "
-            "arrays."
+            "arrays.",
+            option=what,
         )
 
 

@@ -231,7 +231,8 @@ class Collection:
         arrays = isinstance(self.samples, np.ndarray)  # of which it may well be meant
         if isinstance(kernel, str) and kernel == "cosine" != usual and not arrays:
             raise InputError(
-                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}."
+                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}.",
+                option="kernel",
             )
 
     def one(self) -> Any:

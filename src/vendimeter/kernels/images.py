@@ -144,6 +144,7 @@ def _refuse_black(rows: Any) -> None:
                 f"item {place} is a black picture, all zeros, and the cosine similarity with it is undefined. Remove "
                 "it, or compare the pixels by distance: pass them as rows, with kernel=vendimeter.kernels.RBF().",
                 item=place,
+                option="kernel",
             )
 
 

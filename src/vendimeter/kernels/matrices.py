@@ -160,6 +160,7 @@ class FromDistances(Kernel):
                 f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
                 "similarities, use kernel='precomputed'.",
                 item=i,
+                option="kernel",
             )
         off = max(float(own[i]), -lowest, 0.0)
         distances = xp.where(distances > 0, distances, 0.0)

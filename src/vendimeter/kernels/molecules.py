@@ -116,6 +116,7 @@ class _Fingerprint(Jaccard):
             f"RDKit.{several} {self!r}.valid(samples) gives a mask of the valid ones; vm.read(…, kind='molecules', "
             "skip_broken=True) leaves the others out.",
             item=first,
+            option="skip_broken",
         )
 
 
@@ -127,7 +128,9 @@ def _cores() -> int:
 def _within(value: Any, name: str, low: int, high: int) -> int:
     number = as_number(value)
     if not (low <= number <= high and number == int(number)):
-        raise InputError(f"{name}={brief(value)}; expected a whole number from {low} to {high:,}.")
+        raise InputError(
+            f"{name}={brief(value)}; expected a whole number from {low} to {high:,}.", option=name
+        )
     return int(number)
 
 

@@ -95,7 +95,9 @@ class RandomFeatures(Kernel):
             )
         count = whole_number(self.features, "features")
         if count % 2 and not isinstance(self.kernel, Jaccard):
-            raise InputError(f"features={count}; expected an even number: they come in pairs.")
+            raise InputError(
+                f"features={count}; expected an even number: they come in pairs.", option="features"
+            )
         object.__setattr__(self, "features", count)
         object.__setattr__(self, "seed", check_rng(self.seed, "seed"))
 

@@ -158,6 +158,7 @@ class Tags(Kernel):
                 "list, tuple or set of tags. For texts with several tags pass Tags(separator=';'), for one tag an "
                 "item use kernel='match'.",
                 item=i,
+                option="kernel",
             )
         if isinstance(item, np.ndarray) or is_foreign(item):
             item = to_host(item).tolist()
@@ -257,6 +258,7 @@ def _not_binary(position: int, value: float) -> InputError:
         f"item {position} holds the value {digits(value)}; {KERNEL} expected 1 for each tag and 0 for the others. For "
         "counts or weights of tags use kernel='cosine'.",
         item=position,
+        option="kernel",
     )
 
 
