@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.kernels import FromFunction
+from vendimeter.kernels import FromFunction, Precomputed
 
 INSTALL = (
     "The official package is not installed, so there is nothing to compare with. `make bench` installs it;\n"
@@ -112,7 +112,7 @@ def cases(official) -> list[Case]:
         Case("dense I₂₀", 20.0, lambda: official.score_K(eye20), ours(eye20)),
         Case("30 embeddings", score_by_the_book(gram, rank=5), lambda: official.score_X(rows), ours(rows, "cosine")),
         Case("5·I₃, normalize=True", 3.0, lambda: official.score_K(5 * eye3, normalize=True),
-             ours(5 * eye3, normalize=True)),
+             ours(5 * eye3, Precomputed(normalize=True))),
         # The order.
         Case("embeddings, q=2", score_by_the_book(gram, 2), lambda: official.score_X(rows, q=2),
              ours(rows, "cosine", q=2)),

@@ -23,7 +23,7 @@ PARTS = {
     "figure1": ("Figure 1: shapes and colours", "made"),
     "figure2": ("Figure 2: mixtures of normals", "made"),
     "sample_complexity": ("Sample complexity", "made; MNIST"),
-    "molecules": ("Molecules: table and kernel matrices", "MOSES, its published samples"),
+    "molecules": ("Molecules: table and kernel matrices", "MOSES, its published samples; one made anew"),
     "stacked_mnist": ("Stacked MNIST: the table of modes", "in the repository"),
     "images": (
         "Image models: tables",
@@ -95,8 +95,9 @@ its own table, nothing rerun. *Beyond*: not claimed by the paper, but a question
 `make experiments` runs them all, and writes this page from what they found. Scripts take data from a folder
 (`--data`), say in their first lines where to get what is missing, and run on it when given the path. Numbers and
 pictures of numbers are in `results/`; galleries of pictures, drawn molecules and texts are written to
-`build/experiments`, and are not kept. What in the paper does not hold as printed is on [a page of its
-own](unclear.md).
+`build/experiments`, and are not kept. Models are not trained again: for Stacked MNIST the probabilities of the digits
+are kept, for the decoders of captions only the rows of the table, which stay as they are until `decoders_train.py` has
+written texts. What in the paper does not hold as printed is on [a page of its own](unclear.md).
 
 """
 TAIL = """
@@ -108,7 +109,7 @@ Gemini 1.5 Pro each)."""
 UNCLEAR = """# What in the paper does not hold as printed, or is unclear
 
 Found while rerunning it; each is shown by a computation, of `unclear.py` or of the script that is named.
-None of them touches the definition of the score or its properties.
+None of them changes what the score is, or its properties.
 
 """
 

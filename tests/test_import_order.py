@@ -87,7 +87,6 @@ _score_groups -> groups
 analysis._hashing -> metrics.graphs
 analysis._near_copy_search -> metrics.graphs
 analysis._results -> _score
-analysis._subsets -> groups
 io.collection -> io.base
 io.collection -> io.columns
 io.collection -> io.kinds

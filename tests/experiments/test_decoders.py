@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 import pytest
-from reruns import DATA, EXPERIMENTS, rerun, verdicts
+from reruns import DATA, EXPERIMENTS, rerun, script, verdicts
 
 CAPTIONS = DATA / "text" / "coco_val2017_captions.jsonl.gz"
 needs_captions = pytest.mark.skipif(not CAPTIONS.exists(), reason="the captions of COCO are not there")
@@ -223,6 +223,7 @@ def test_captions_of_another_model(folder):
     decided = verdicts(found)
     assert decided["table, decoders"] == "reproduced"
     assert decided["table, quality"] == decided["table, column"] == "not reproduced"
+    assert decided["text, distinct captions"] == "not reproduced"
     assert decided["table, penalties"] == "could not be run"
     assert "sampling" not in decided
 
@@ -242,6 +243,28 @@ def test_captions_that_do_not_belong_together(folder, capsys):
         rerun("decoders", folder / "out", *options)
     assert "no beam.jsonl" in capsys.readouterr().out
     assert list((folder / "out").iterdir()) == []  # the results of before stay
+
+
+def test_what_is_said_goes_by_the_numbers():
+    """The ends of the column and of the text, by made-up rows: found, or said not to be found."""
+    names = script("decoders")
+    row = {key: {"mean": 1.0} for key in ("ngram_diversity", "vs_ngram", "vs_bleu", "leinster_cobbold")}
+
+    def said(beam, people):
+        claims = script("_common")["Claims"]()
+        runs = [{"beam": row | {"vs_bleu": {"mean": beam}}, "dbs_0.5": row}]
+        for check in ("check_column", "check_distinct"):
+            names[check](runs, row | {"vs_bleu": {"mean": people}}, ["beam", "dbs_0.5"], claims)
+        return [(record["verdict"], record["measured"].rsplit(". ", 1)[1]) for record in claims.records]
+
+    assert said(2.44, 3.12) == [
+        ("reproduced", "Nearest at both ends is VS by BLEU, off by 0%"),
+        ("not reproduced", "Both numbers of the text by neither"),
+    ]
+    assert said(2.9, 4.88) == [
+        ("not reproduced", "Nearest at both ends is VS by BLEU, off by 56%: none of them gives both"),
+        ("reproduced", "Both numbers of the text by VS by BLEU"),
+    ]
 
 
 @needs_captions

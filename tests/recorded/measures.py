@@ -95,7 +95,7 @@ def of_kernels() -> None:
     )
     add(
         "metrics/birthday_paradox/confidence",
-        lambda: birthday_paradox(inputs.classes(), "match", threshold=1, confidence=0.8, rng=3),
+        lambda: birthday_paradox(inputs.classes(), "match", threshold=1, confidence=0.9, rng=3),
     )
     add("metrics/effective_rank", lambda: {"value": float(metrics.effective_rank(rows()))})
     add(

@@ -18,6 +18,7 @@ from vendimeter.similarity import FeatureRows, Pairwise
 from vendimeter.solvers import lanczos, operators
 from vendimeter.solvers.krylov import Krylov, orthonormal
 from vendimeter.solvers.operators import SINGLE, Blocks, Dense, Rows, Sparse, SparseRows, fill
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import hill
 
 SIZE = 400
@@ -125,7 +126,9 @@ def run_many(rho, truth, tol, seeds, confidence=0.95):
     """Runs that differ in their seed only."""
     rows = []
     for seed in seeds:
-        found = lanczos.solve(Dense(rho, scaled=True), tol=tol, orders=[1.0], confidence=confidence, rng=seed)
+        found = lanczos.solve(
+            Dense(rho, scaled=True), Solver(tol, confidence=confidence), orders=[1.0], rng=seed
+        )
         value, low, high = found.spectrum.score(1)
         assert found.met
         assert found.width <= tol
@@ -180,7 +183,7 @@ def test_intervals_of_other_orders_hold_as_often_as_they_say(q, real):
         rho = CASES[name](real)
         truth = exact_of(rho, q)
         for seed in range(10):
-            found = lanczos.solve(Dense(rho, scaled=True), tol=5e-3, orders=[q, 1.0], rng=seed)
+            found = lanczos.solve(Dense(rho, scaled=True), Solver(5e-3), orders=[q, 1.0], rng=seed)
             value, low, high = found.spectrum.score(q)
             held.append(low <= truth <= high)
             assert found.met
@@ -193,7 +196,9 @@ def test_an_interval_of_less_confidence_is_narrower_and_errors_come_nearer_to_it
     truth = exact_of(rho)
     widths = {}
     for confidence in (0.5, 0.8, 0.95, 0.9999):
-        found = lanczos.solve(Dense(rho, scaled=True), tol=0.1, orders=[1.0], confidence=confidence, rng=1)
+        found = lanczos.solve(
+            Dense(rho, scaled=True), Solver(0.1, confidence=confidence), orders=[1.0], rng=1
+        )
         assert found.spectrum.probes == lanczos.LEAST  # the same probes for all of them
         widths[confidence] = found.width
     assert list(widths.values()) == sorted(widths.values())
@@ -323,7 +328,7 @@ def test_every_operator_leads_to_the_score(kind, weights):
     operator = make(p)
     if "float32" in kind:
         operator.error += SINGLE * math.sqrt(operator.squares) * (100 if kind == "float32 products" else 1)
-    found = lanczos.solve(operator, tol=2e-2, orders=[1.0, 2.0, math.inf, 0.5], rng=3)
+    found = lanczos.solve(operator, Solver(2e-2), orders=[1.0, 2.0, math.inf, 0.5], rng=3)
     for q in (1.0, 2.0, math.inf, 0.5, 1.7):
         value, low, high = found.spectrum.score(q)
         truth = exact_of(rho, q)
@@ -335,8 +340,8 @@ def test_every_operator_leads_to_the_score(kind, weights):
 def test_sparse_features_and_their_dense_matrix_agree_within_their_bounds():
     for rows in (sparse_rows(600, 900, 0.01, 24), sparse_rows(900, 400, 0.02, 24)):
         K = (rows @ rows.T).toarray()
-        thin = lanczos.solve(SparseRows(rows, None), tol=3e-3, orders=[1.0], rng=1)
-        thick = lanczos.solve(Dense(K), tol=3e-3, orders=[1.0], rng=2)
+        thin = lanczos.solve(SparseRows(rows, None), Solver(3e-3), orders=[1.0], rng=1)
+        thick = lanczos.solve(Dense(K), Solver(3e-3), orders=[1.0], rng=2)
         truth = exact_of(K / len(K))
         for found in (thin, thick):
             _, low, high = found.spectrum.score(1)
@@ -349,8 +354,8 @@ def test_a_matrix_in_float32_has_its_rounding_in_the_bounds(real):
     operator = Dense(K.astype(np.float32))
     operator.error = SINGLE * math.sqrt(operator.squares)
     operator.overhead = Dense(K).overhead  # so that the blocks are as wide
-    double = lanczos.solve(Dense(K), tol=1e-3, orders=[1.0], rng=4).spectrum.score(1)
-    single = lanczos.solve(operator, tol=1e-3, orders=[1.0], rng=4).spectrum.score(1)
+    double = lanczos.solve(Dense(K), Solver(1e-3), orders=[1.0], rng=4).spectrum.score(1)
+    single = lanczos.solve(operator, Solver(1e-3), orders=[1.0], rng=4).spectrum.score(1)
     truth = exact_of(K / 500)
     assert single.low <= truth <= single.high
     assert single.value == pytest.approx(double.value, rel=1e-6)  # the same probes
@@ -378,7 +383,7 @@ def test_weights_zeros_and_copies_are_those_of_the_exact_answer(real):
 def test_the_same_seed_gives_the_same_and_another_another_answer(real):
     rho = CASES["power law"](real)
     once, again, other = (
-        lanczos.solve(Dense(rho, scaled=True), tol=3e-3, orders=[1.0], rng=seed) for seed in (7, 7, 8)
+        lanczos.solve(Dense(rho, scaled=True), Solver(3e-3), orders=[1.0], rng=seed) for seed in (7, 7, 8)
     )
     assert once.spectrum.score(1) == again.spectrum.score(1)
     assert once.notes == again.notes
@@ -402,7 +407,7 @@ def test_what_was_spent_is_told(real):
     operator = Counting(CASES["power law"](real))
     said = []
     found = lanczos.solve(
-        operator, tol=1e-3, orders=[1.0], report=lambda part, note: said.append((part, note))
+        operator, Solver(1e-3), orders=[1.0], report=lambda part, note: said.append((part, note))
     )
     assert found.notes["passes"] == operator.calls
     assert found.notes["products"] == operator.total
@@ -422,7 +427,7 @@ def test_evaluations_are_told_where_similarities_are_computed_at_every_pass(smal
         calls.append(len(i) * len(j))
         return ROWS[i] @ ROWS[j].T
 
-    found = lanczos.solve(Blocks(Pairwise(N, block), None), tol=2e-2, orders=[1.0])
+    found = lanczos.solve(Blocks(Pairwise(N, block), None), Solver(2e-2), orders=[1.0])
     assert found.notes["evaluations"] == sum(calls)
 
 
@@ -433,7 +438,7 @@ def test_a_budget_that_ends_early_leaves_bounds_that_hold(budget, real):
         truth = exact_of(rho)
         for seed in range(5):
             operator = Counting(rho)
-            found = lanczos.solve(operator, tol=1e-4, orders=[1.0], rng=seed, budget=budget)
+            found = lanczos.solve(operator, Solver(1e-4), orders=[1.0], rng=seed, budget=budget)
             value, low, high = found.spectrum.score(1)
             assert low <= truth <= high
             assert low <= value <= high
@@ -446,7 +451,7 @@ def test_a_budget_that_ends_early_leaves_bounds_that_hold(budget, real):
 def test_a_larger_budget_gives_narrower_bounds(real):
     rho = CASES["power law"](real)
     widths = [
-        lanczos.solve(Dense(rho, scaled=True), tol=1e-5, orders=[1.0], budget=budget).width
+        lanczos.solve(Dense(rho, scaled=True), Solver(1e-5), orders=[1.0], budget=budget).width
         for budget in (100, 1000, 10_000)
     ]
     assert widths[0] > 2 * widths[1] > 4 * widths[2]
@@ -455,13 +460,13 @@ def test_a_larger_budget_gives_narrower_bounds(real):
 def test_little_memory_means_narrow_blocks(real):
     rho = CASES["fingerprints"](real)
     operator = Counting(rho)
-    found = lanczos.solve(operator, tol=3e-3, orders=[1.0], most_bytes=8 * 500 * 64)
+    found = lanczos.solve(operator, Solver(3e-3), orders=[1.0], most_bytes=8 * 500 * 64)
     _, low, high = found.spectrum.score(1)
     assert low <= exact_of(rho) <= high
     assert operator.widest <= 8
     assert found.notes["rank"] <= 32
     roomy = Counting(rho)
-    lanczos.solve(roomy, tol=3e-3, orders=[1.0])
+    lanczos.solve(roomy, Solver(3e-3), orders=[1.0])
     assert roomy.widest > 8
 
 
@@ -475,9 +480,9 @@ def test_an_indefinite_matrix_is_found_out():
         vectors = np.linalg.qr(np.random.default_rng(26).standard_normal((SIZE, SIZE)))[0]
         rho = (vectors * changed) @ vectors.T
         with pytest.raises(vm.errors.IndefiniteError, match=r"eigenvalue of -.*project=True"):
-            lanczos.solve(Dense(rho, scaled=True), tol=1e-3, orders=[1.0])
+            lanczos.solve(Dense(rho, scaled=True), Solver(1e-3), orders=[1.0])
         # unless so much is the rounding of what a user has
-        found = lanczos.solve(Dense(rho, scaled=True), tol=0.1, orders=[1.0], tolerance=-2 * lowest)
+        found = lanczos.solve(Dense(rho, scaled=True), Solver(0.1), orders=[1.0], tolerance=-2 * lowest)
         assert found.spectrum.probes >= lanczos.LEAST
 
 
@@ -487,7 +492,7 @@ def test_leading_vectors_to_start_from_save_work(real):
     truth, spent = exact_of(rho), []
     for start in (None, vectors[:, :0], vectors[:, :12]):
         operator = Counting(rho)
-        found = lanczos.solve(operator, tol=3e-3, orders=[1.0], rng=5, start=start)
+        found = lanczos.solve(operator, Solver(3e-3), orders=[1.0], rng=5, start=start)
         _, low, high = found.spectrum.score(1)
         assert low <= truth <= high
         assert found.met

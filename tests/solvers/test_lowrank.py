@@ -27,6 +27,7 @@ from vendimeter.similarity import FeatureRows, Matrix
 from vendimeter.solvers.cholesky import Cholesky
 from vendimeter.solvers.dense import eigen_error
 from vendimeter.solvers.lowrank import solve
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import LowRank, bracket, hill
 
 RNG = np.random.default_rng(3)
@@ -473,7 +474,9 @@ def plane():
 def test_a_slow_function_is_called_for_few_of_the_pairs(plane, pivots):
     X, (low, high) = plane
     function = Counted()
-    run = solve(FromFunction(function).similarity(X), None, tol=1e-2, orders=[1.0], most=2000, pivots=pivots)
+    run = solve(
+        FromFunction(function).similarity(X), None, Solver(1e-2, pivots=pivots), orders=[1.0], most=2000
+    )
     assert run.met
     assert run.factor.evaluations == function.calls
     assert function.calls <= 0.08 * 2000**2 / 2
@@ -491,14 +494,14 @@ def test_symmetrize_averages_both_orders_and_counts_both():
         return float(np.exp(-0.5 * ((a - b) ** 2).sum()) * (1 + 0.05 * np.tanh(a[0] - b[0])))
 
     similarity = FromFunction(lopsided, symmetrize=True).similarity(X)
-    run = solve(similarity, None, tol=1e-3, orders=[1.0], most=150)
+    run = solve(similarity, None, Solver(1e-3), orders=[1.0], most=150)
     assert run.factor.evaluations == calls
     low, high = truth(rbf(X))[1.0]  # the odd part averages out
     assert run.met
     assert run.spectrum.score(1).low <= high
     assert run.spectrum.score(1).high >= low
     with pytest.raises(AsymmetryError, match="not symmetric: it gives"):
-        solve(FromFunction(lopsided).similarity(X), None, tol=1e-3, orders=[1.0], most=150)
+        solve(FromFunction(lopsided).similarity(X), None, Solver(1e-3), orders=[1.0], most=150)
 
 
 def test_normalize_divides_by_the_diagonal():
@@ -506,7 +509,7 @@ def test_normalize_divides_by_the_diagonal():
     function = FromFunction(lambda a, b: float(1 + a @ b) ** 3, normalize=True)
     K = (1 + X @ X.T) ** 3
     own = np.sqrt(K.diagonal())
-    run = solve(function.similarity(X), None, tol=1e-6, orders=[1.0, 2.0], most=100)
+    run = solve(function.similarity(X), None, Solver(1e-6), orders=[1.0, 2.0], most=100)
     assert run.met
     assert 10 <= run.factor.rank <= 20  # the monomials of degree up to 3 in two variables
     for q in (1.0, 2.0):
@@ -514,7 +517,7 @@ def test_normalize_divides_by_the_diagonal():
         assert run.spectrum.score(q).low <= high
         assert run.spectrum.score(q).high >= low
     with pytest.raises(DiagonalError, match="normalize=True"):
-        solve(FromFunction(function.function).similarity(X), None, tol=1e-3, orders=[1.0], most=100)
+        solve(FromFunction(function.function).similarity(X), None, Solver(1e-3), orders=[1.0], most=100)
 
 
 def test_distances_are_recognised_by_their_diagonal():
@@ -528,14 +531,14 @@ def test_a_function_that_is_not_positive_semidefinite_is_an_error(pivots):
     X = RNG.uniform(0, 3, (200, 2))
     near = FromFunction(lambda a, b: float(max(0.0, 1 - 0.5 * np.linalg.norm(a - b) ** 2)))
     with pytest.raises(IndefiniteError, match=r"not positive semidefinite.*project=True"):
-        solve(near.similarity(X), None, tol=1e-3, orders=[1.0], most=200, pivots=pivots)
+        solve(near.similarity(X), None, Solver(1e-3, pivots=pivots), orders=[1.0], most=200)
 
 
 def test_a_matrix_that_is_not_positive_semidefinite_is_an_error():
     K = rbf(RNG.standard_normal((100, 2)))
     K[3, 4] = K[4, 3] = -0.9
     with pytest.raises(IndefiniteError):
-        solve(Precomputed().similarity(K).checked(), None, tol=1e-6, orders=[1.0], most=100)
+        solve(Precomputed().similarity(K).checked(), None, Solver(1e-6), orders=[1.0], most=100)
 
 
 def test_values_that_are_not_finite_are_named_by_the_users_own_positions():
@@ -574,7 +577,7 @@ def test_smooth_kernels_do_not_stall(dimensions, sigma):
     run = solve(
         RBF(sigma).similarity(X),
         None,
-        tol=1e-2,
+        Solver(1e-2),
         orders=[1.0, 2.0],
         most=2500,
         worthwhile=600,
@@ -600,11 +603,10 @@ def test_flat_spectra_stall_early(pivots):
     run = solve(
         Jaccard().similarity(bits),
         None,
-        tol=1e-2,
+        Solver(1e-2, pivots=pivots),
         orders=[1.0],
         most=1500,
         worthwhile=500,
-        pivots=pivots,
     )
     assert run.stalled
     assert not run.met
@@ -615,9 +617,9 @@ def test_flat_spectra_stall_early(pivots):
 
 
 def test_without_a_limit_to_what_is_worthwhile_it_goes_on_to_the_largest_rank():
-    run = solve(trusted(np.eye(200)), None, tol=1e-3, orders=[1.0], most=150)
+    run = solve(trusted(np.eye(200)), None, Solver(1e-3), orders=[1.0], most=150)
     assert (run.factor.rank, run.met, run.stalled) == (150, False, False)
-    whole = solve(trusted(np.eye(200)), None, tol=1e-9, orders=[1.0], most=200)
+    whole = solve(trusted(np.eye(200)), None, Solver(1e-9), orders=[1.0], most=200)
     assert (whole.factor.rank, whole.met) == (200, True)
 
 
@@ -632,11 +634,11 @@ def test_near_the_tolerance_the_norm_of_the_rest_is_used_where_it_is_cheap():
     narrow = alone.spectrum().width([1.0])
     assert narrow < 0.98 * wide
     between = (wide + narrow) / 2
-    run = solve(features, None, tol=between, orders=[1.0], most=400)
+    run = solve(features, None, Solver(between), orders=[1.0], most=400)
     assert (run.met, run.factor.rank) == (True, 32)
     # Of a dense matrix it would cost more than growing on.
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
-    run = solve(trusted(rows @ rows.T), None, tol=between, orders=[1.0], most=400)
+    run = solve(trusted(rows @ rows.T), None, Solver(between), orders=[1.0], most=400)
     assert run.met
     assert run.factor.rank > 32
     assert run.spectrum.frobenius is None
@@ -644,10 +646,10 @@ def test_near_the_tolerance_the_norm_of_the_rest_is_used_where_it_is_cheap():
 
 def test_order_0_is_refused():
     with pytest.raises(UnansweredError):
-        solve(trusted(np.eye(5)), None, tol=1e-2, orders=[1.0, 0.0], most=5)
+        solve(trusted(np.eye(5)), None, Solver(1e-2), orders=[1.0, 0.0], most=5)
 
 
 def test_a_single_item():
-    run = solve(FeatureRows(np.ones((1, 1))), None, tol=1e-9, orders=[0.5, 1.0, math.inf], most=1)
+    run = solve(FeatureRows(np.ones((1, 1))), None, Solver(1e-9), orders=[0.5, 1.0, math.inf], most=1)
     assert run.met
     assert run.spectrum.score(1) == (1, 1, 1)

@@ -12,6 +12,7 @@ import vendimeter as vm
 from vendimeter.solvers import lanczos
 from vendimeter.solvers.krylov import Krylov
 from vendimeter.solvers.operators import Dense
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import hill
 from vendimeter.spectrum.entropy import concave
 from vendimeter.spectrum.quadrature import Deflated, Quadrature, _tail, deviations, pinching
@@ -335,7 +336,7 @@ def test_orders_from_2_up_contain_the_truth(name, squares):
     missed = {}
     for seed in range(4):
         operator = Dense(matrix, scaled=True) if squares else operator_without_squares(matrix)
-        found = lanczos.solve(operator, tol=1e-2, orders=[1.0], rng=seed)
+        found = lanczos.solve(operator, Solver(1e-2), orders=[1.0], rng=seed)
         for q in (2.0, 2.0001, 2.5, 3.0, 4.0, 10.0, 300.0, math.inf):
             value, low, high = found.spectrum.score(q)
             exact = float(hill(values, q))
@@ -387,7 +388,7 @@ def test_an_answer_that_was_sought_for_high_orders_is_narrow_where_few_eigenvalu
     matrix = rotated(values, rng)
     for q in (3.0, 5.0, math.inf):
         for operator in (Dense(matrix, scaled=True), operator_without_squares(matrix)):
-            found = lanczos.solve(operator, tol=1e-3, orders=[q])
+            found = lanczos.solve(operator, Solver(1e-3), orders=[q])
             value, low, high = found.spectrum.score(q)
             assert low <= float(hill(values, q)) <= high
             assert (high - low) / 2 <= 1e-3 * value
@@ -397,7 +398,7 @@ def test_an_answer_that_was_sought_for_high_orders_is_narrow_where_few_eigenvalu
 def test_order_2_alone_takes_no_products_and_is_certain():
     values = scaled("power law")
     operator = Dense(rotated(values, np.random.default_rng(16)), scaled=True)
-    found = lanczos.solve(operator, tol=1e-3, orders=[2.0])
+    found = lanczos.solve(operator, Solver(1e-3), orders=[2.0])
     assert operator.columns == 0
     assert (found.spectrum.level, found.spectrum.confidence) == ("deterministic", 1.0)
     assert found.spectrum.score(2).value == pytest.approx(float(hill(values, 2)), rel=1e-10)
@@ -410,7 +411,9 @@ def test_an_answer_holds_for_orders_that_it_was_not_sought_for():
         values = scaled(name)
         matrix = rotated(values, rng)
         for seed in range(5):
-            spectrum = lanczos.solve(Dense(matrix, scaled=True), tol=1e-2, orders=[1.0], rng=seed).spectrum
+            spectrum = lanczos.solve(
+                Dense(matrix, scaled=True), Solver(1e-2), orders=[1.0], rng=seed
+            ).spectrum
             for q in (0.05, *ORDERS, 1.99):
                 value, low, high = spectrum.score(q)
                 # of eigenvalues that rounding has changed by 1e-16 the truth itself is no better known
@@ -422,14 +425,14 @@ def test_an_answer_holds_for_orders_that_it_was_not_sought_for():
 
 def test_order_0_is_not_answered():
     values = scaled("power law")
-    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), tol=1e-2, orders=[1.0]).spectrum
+    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), Solver(1e-2), orders=[1.0]).spectrum
     with pytest.raises(vm.errors.UnansweredError, match=r"q=0, the rank.*method='exact'"):
         spectrum.score(0)
 
 
 def test_a_stand_in_claims_nothing():
     values = scaled("power law")
-    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), tol=1e-2, orders=[1.0]).spectrum
+    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), Solver(1e-2), orders=[1.0]).spectrum
     value, low, high = replace(spectrum, level="none").score(1)
     assert value == pytest.approx(float(hill(values, 1)), rel=1e-2)
     assert math.isnan(low)
@@ -438,7 +441,7 @@ def test_a_stand_in_claims_nothing():
 
 def test_rounding_of_the_matrix_widens_the_bounds():
     values = scaled("power law")
-    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), tol=1e-3, orders=[1.0]).spectrum
+    spectrum = lanczos.solve(Dense(np.diag(values), scaled=True), Solver(1e-3), orders=[1.0]).spectrum
     for q in (0.5, 1, 1.5, 2, 3, "inf"):
         ends = [replace(spectrum, error=error).score(q) for error in (0.0, 1e-6, 1e-4)]
         assert ends[0].low > ends[1].low > ends[2].low
@@ -449,7 +452,7 @@ def test_the_leading_eigenvalues_are_known_from_below():
     rng = np.random.default_rng(18)
     values = scaled("power law")
     found = lanczos.solve(
-        Dense(rotated(values, rng), scaled=True), tol=1e-3, orders=[1.0]
+        Dense(rotated(values, rng), scaled=True), Solver(1e-3), orders=[1.0]
     ).spectrum.eigenvalues
     assert (np.diff(found) <= 0).all()
     assert (found <= values[: len(found)] + 1e-14).all()

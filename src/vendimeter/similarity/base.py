@@ -146,6 +146,9 @@ class Similarity(ABC):
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} never changes: {name} cannot be deleted.")
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
     def with_kernel(self, kernel: Any) -> Self:
         """The same similarities under the name of this kernel."""
         return self._changed(kernel=kernel)

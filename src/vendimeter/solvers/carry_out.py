@@ -37,10 +37,9 @@ def _lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
     tried = lowrank.solve(
         problem.taken,
         problem.weights,
-        tol=plan.tol or 0.0,
+        replace(problem.solver, tol=plan.tol),
         orders=problem.orders,
         most=plan.rank,
-        pivots=problem.solver.pivots,  # type: ignore[arg-type]
         rng=problem.rng,
         names=problem.index,
         worthwhile=None if plan.otherwise is None else plan.rank,
@@ -84,9 +83,8 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
     with side_by_side(operator):
         found = lanczos.solve(
             operator,
-            tol=plan.tol or 0.0,
+            replace(problem.solver, tol=plan.tol),
             orders=problem.orders,
-            confidence=problem.solver.confidence,
             rng=problem.rng,
             start=start,
             most_bytes=spare,

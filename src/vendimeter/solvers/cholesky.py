@@ -28,14 +28,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, concat, move, namespace, select, to_host, transposed
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, mending, not_finite
-from vendimeter._messages import unknown
 from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError, InputError
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
@@ -43,10 +42,8 @@ from vendimeter.solvers import dense
 from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT, LowRank
 
-__all__ = ["PIVOTS", "Cholesky", "Pivots"]
+__all__ = ["Cholesky"]
 
-Pivots = Literal["random", "greedy"]
-PIVOTS = get_args(Pivots)
 
 BLOCK, SLOW_BLOCK = 128, 64  # most candidates at a time: of kernels of this package, and of a user's function
 FIRST_BLOCK = 8  # … to begin with: a user's function may be slow, and there is little to choose from
@@ -255,13 +252,11 @@ class Cholesky:
         similarity: Similarity,
         weights: np.ndarray | None,
         *,
-        pivots: Pivots = "random",
+        pivots: str = "random",
         rng: int = 0,
         capacity: int,
         names: np.ndarray | None = None,
     ):
-        if pivots not in PIVOTS:
-            raise unknown("pivot rule", pivots, PIVOTS)
         n = similarity.n
         self.similarity, self._n, self._like = similarity, n, similarity.like
         self._rule, self._rng = pivots, generator(rng, "pivots")

@@ -23,6 +23,7 @@ from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Operator
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum.quadrature import Deflated, Quadrature
 from vendimeter.spectrum.rules import Runs, ceiling
 
@@ -52,10 +53,9 @@ class Found:
 
 def solve(
     operator: Operator,
+    solver: Solver,
     *,
-    tol: float,
     orders: Sequence[float],
-    confidence: float = 0.95,
     rng: int = 0,
     start: Any = None,
     budget: int = 8192,
@@ -63,18 +63,16 @@ def solve(
     tolerance: float = 0.0,
     report: Callable[[float, str], None] | None = None,
 ) -> Found:
-    """The spectrum of ρ by quadrature, narrow enough for `tol` (relative, on the score) at each order.
+    """The spectrum of ρ by quadrature, narrow enough for the tolerance (relative, on the score) at each order.
 
     Parameters
     ----------
     operator : Operator
         ρ.
-    tol : float
-        The relative half-width to reach.
+    solver : Solver
+        The relative half-width to reach, `tol`, and the probability with which the interval of an order holds.
     orders : list of float
         Those for which it is to be reached, q > 0.
-    confidence : float
-        The probability with which the interval of an order holds.
     rng : int
         Seed.
     start : array, shape (n, w), optional
@@ -88,7 +86,7 @@ def solve(
     report : callable, optional
         (fraction, note), for a progress bar.
     """
-    search = _Search(operator, tol, orders, confidence, rng, start, budget, most_bytes, tolerance, report)
+    search = _Search(operator, solver, orders, rng, start, budget, most_bytes, tolerance, report)
     return search.run()
 
 
@@ -96,9 +94,8 @@ class _Search:
     def __init__(
         self,
         operator: Operator,
-        tol: float,
+        solver: Solver,
         orders: Sequence[float],
-        confidence: float,
         rng: int,
         start: Any,
         budget: int,
@@ -106,8 +103,9 @@ class _Search:
         tolerance: float,
         report: Callable[[float, str], None] | None,
     ):
-        self.operator, self.tol, self.confidence = operator, tol, confidence
-        self.aim = tol  # what work is planned for: the tolerance, or what can be afforded
+        self.operator, self.confidence = operator, solver.confidence
+        self.tol = solver.aim
+        self.aim = self.tol  # what work is planned for: the tolerance, or what can be afforded
         self.asked = list(orders)
         self.sums = [q for q in orders if q < 2]
         self.norms = [q for q in orders if q > 2 or (q == 2 and operator.squares is None)]

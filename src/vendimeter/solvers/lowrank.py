@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vendimeter.similarity import Features, Matrix, Similarity
-from vendimeter.solvers.cholesky import Cholesky, Pivots
+from vendimeter.solvers.cholesky import Cholesky
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import LowRank
 
 __all__ = ["Run", "solve"]
@@ -59,11 +60,10 @@ class Run:
 def solve(
     similarity: Similarity,
     weights: np.ndarray | None,
+    solver: Solver,
     *,
-    tol: float,
     orders: Sequence[float],
     most: int,
-    pivots: Pivots = "random",
     rng: int = 0,
     worthwhile: int | None = None,
     names: np.ndarray | None = None,
@@ -73,10 +73,10 @@ def solve(
 
     Parameters
     ----------
-    similarity, weights, pivots, rng, names
+    similarity, weights, rng, names
         As for `Cholesky`.
-    tol : float
-        The relative half-width that will do.
+    solver : Solver
+        The relative half-width that will do, `tol`, and how columns are picked, `pivots`.
     orders : sequence of float
         The orders asked for, all above 0.
     most : int
@@ -87,7 +87,8 @@ def solve(
     report : callable, optional
         Called with how much is done (0 to 1) and a note, at every checkpoint.
     """
-    factor = Cholesky(similarity, weights, pivots=pivots, rng=rng, capacity=most, names=names)
+    tol = solver.aim
+    factor = Cholesky(similarity, weights, pivots=solver.pivots, rng=rng, capacity=most, names=names)
     history: list[tuple[int, float, float]] = []
     rank = FIRST_RANKS[0]
     while True:

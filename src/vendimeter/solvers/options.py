@@ -8,11 +8,12 @@ from vendimeter._messages import brief, unknown
 from vendimeter._options import as_number, byte_count, check_confidence
 from vendimeter.errors import InputError
 
-__all__ = ["METHODS", "PIVOTS", "PRECISIONS", "Solver"]
+__all__ = ["DEFAULT_TOL", "METHODS", "PIVOTS", "PRECISIONS", "Solver"]
 
 METHODS = ("auto", "exact", "lowrank", "lanczos", "random-features")
 PRECISIONS = ("auto", "float64", "float32")
 PIVOTS = ("random", "greedy")
+DEFAULT_TOL = 1e-3  # the aim of methods with bounds, where no tolerance is asked for
 
 
 @dataclass(frozen=True)
@@ -65,3 +66,8 @@ class Solver:
         ):
             if given not in known:
                 raise unknown(what, given, known)
+
+    @property
+    def aim(self) -> float:
+        """The half-width that a method with bounds aims for: `tol`, or the usual one."""
+        return DEFAULT_TOL if self.tol is None else self.tol

@@ -31,7 +31,6 @@ __all__ = [
 
 EXACT_SIDE = 8192  # without a tolerance, eigenvalues of dense matrices up to this size are taken
 EXACT_WITH_TOL = 3000  # … and with one: below it eigenvalues are as quick as anything else
-DEFAULT_TOL = 1e-3  # beyond
 DENSE_LIMIT = 32_768  # the largest dense matrix whose eigenvalues are taken, when asked for: 8 GiB
 HOST_MEMORY, DEVICE_MEMORY = 4 << 30, 32 << 30  # working memory unless the caller says otherwise
 BASE_MEMORY = 96 << 20  # what any computation may take: blocks, buffers of BLAS, lists of pivots
@@ -219,7 +218,7 @@ def choose(problem: Problem) -> Plan:
     if small and fits and not slow:
         return exact
     if solver.tol is None:
-        candidates.problem = replace(problem, solver=replace(solver, tol=DEFAULT_TOL))
+        candidates.problem = replace(problem, solver=replace(solver, tol=solver.aim))
     lanczos = candidates.lanczos()
     # Certainty is worth something: all eigenvalues are taken unless they cost twice as much.
     exact_wins = fits and candidates.exact_size <= DENSE_LIMIT and (small or exact.flops <= 2 * lanczos.flops)
@@ -268,7 +267,7 @@ class _Candidates:
 
     @property
     def tol(self) -> float:
-        return DEFAULT_TOL if self.problem.solver.tol is None else self.problem.solver.tol
+        return self.problem.solver.aim
 
     @property
     def compact(self) -> bool:
