@@ -215,11 +215,13 @@ def eight_bits(batch: Any) -> Any:
         for part in blocks(n, width):
             try:
                 parts.append(_flat(batch[part, ...]))
-            except InputError:  # again one by one, for the place of the one that is wrong
-                for i in range(part.start, part.stop):
-                    with about(item=i):
-                        _flat(batch[i : i + 1, ...])
-                raise
+                continue
+            except InputError as error:
+                failure = error
+            for i in range(part.start, part.stop):  # one by one, for the position of the one that is wrong
+                with about(item=i):
+                    _flat(batch[i : i + 1, ...])
+            raise failure
         batch = concat(parts)
     return batch[:, :, :, 0] if batch.ndim == 4 and batch.shape[3] == 1 else batch
 

@@ -48,12 +48,13 @@ __all__ = [
 class VendimeterError(Exception):
     """Base class of every error that Vendimeter raises on purpose.
 
-    What raises an error gives the fields that it knows; what called it, and knows more, adds the others with `at`.
+    The code that raises an error passes the fields that it knows; callers that know more add the others with `at`. A
+    message that is raised with an item names it, as "item 3"; its place and the collection are put in on printing.
 
     Attributes
     ----------
     item : int or None
-        The position of the item that the error is about, in the samples as the user passed them.
+        The position of the item that the error is about, in the samples, or in the collection that is named.
     place : str or None
         Where that item was read, such as "line 7 of 'captions.txt'".
     collections : tuple of str
@@ -99,7 +100,7 @@ class VendimeterError(Exception):
         collection: str | None = None,
         option: str | None = None,
     ) -> Self:
-        """Fill in what is not known yet; a collection holds the ones that are known, and goes in front of them."""
+        """Fill in what is not known yet; to collections that are known, add the one that holds them."""
         if self.item is None and item is not None:
             self.item = operator.index(item)
         self.place = place if self.place is None else self.place
@@ -112,13 +113,10 @@ class VendimeterError(Exception):
         text = Exception.__str__(self)  # a KeyError would put the message in quotes
         if self.item is not None:
             item = f"item {self.item}"
-            named = item if self.place is None else f"{item} ({self.place})"
-            mention = re.search(
-                rf"(?<!\S){item}(?=[\s:;,]|$)", text
-            )  # no "item 31", and no file of that name
-            text = (
-                f"{text[: mention.start()]}{named}{text[mention.end() :]}" if mention else f"{named}: {text}"
-            )
+            located = item if self.place is None else f"{item} ({self.place})"
+            # "item 31" is another item than 3, and 'item 3.png' the name of a file.
+            parts = re.split(rf"(?<!\S){item}(?=[\s:;,]|$)", text, maxsplit=1)
+            text = located.join(parts) if len(parts) == 2 else f"{located}: {text}"
         elif self.place is not None:
             text = f"{self.place}: {text}"
         return ": ".join((*self.collections, text))
