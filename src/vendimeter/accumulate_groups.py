@@ -234,10 +234,9 @@ class GroupAccumulator:
                     taken = None if batch is None or not len(part) else batch.take(part)
                     self._grow(label, taken, None if mass is None else mass.part(used[part]))
             except SavedStateError as error:
-                error.add_note(
-                    "A part of this batch has been added already: start again from what was saved last."
-                )
-                raise
+                raise SavedStateError(
+                    f"{error} A part of this batch has been added already: start again from what was saved last."
+                ) from None
         self.updates += 1
 
     def _grown(
