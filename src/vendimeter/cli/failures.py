@@ -125,6 +125,7 @@ def _failed(error: Exception) -> int:
         if error.errno == errno.EPIPE:
             return _pipe_closed()
         terminal.say(f"Error: {_of_system(error)} {notes}".rstrip())
+        _drop_output()
         missing = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
         named = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
         return MISUSE if isinstance(error, missing) or named else FAILURE
@@ -153,6 +154,12 @@ def _of_system(error: OSError) -> str:
 
 def _pipe_closed() -> int:
     """Who read the output has seen enough; nobody is left to tell."""
+    _drop_output()
+    return FAILURE
+
+
+def _drop_output() -> None:
+    """Send what cannot be written nowhere: Python would try again at the end, and give an exit code of its own."""
     nowhere: Any = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
@@ -161,4 +168,3 @@ def _pipe_closed() -> int:
             stream.flush()
         except OSError:
             os.dup2(nowhere, stream.fileno())
-    return FAILURE

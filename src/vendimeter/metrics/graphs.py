@@ -19,6 +19,7 @@ from vendimeter.metrics._edges import Entries, within
 
 __all__ = ["Components", "components"]
 
+TIED = 1e-9  # gaps between eigenvalues that differ relatively by less are equal
 DENSE = 1024  # items of a component up to which all of its Laplacian is written out
 MOST_DENSE = 8192  # and up to which it may be, where many eigenvalues are wanted
 EDGE_BYTES = 64  # of working memory an edge, at the most: both directions, with copies while they are sorted
@@ -141,10 +142,13 @@ def components(
         return Components(len(sizes), level, sizes, labels, np.empty(0), math.nan, None)
     values = _spectrum(kept.matrix(entries.n), labels, sizes, wanted, seed)
     # Gaps among the zeros are none, so that the first that counts is behind the last of them.
-    gaps = np.diff(values)
-    gap, clusters = (
-        (float(gaps.max()), int(gaps.argmax()) + 1) if len(values) > len(sizes) else (math.nan, len(sizes))
-    )
+    gap, clusters = math.nan, len(sizes)
+    if len(values) > len(sizes):
+        gaps = np.diff(values)
+        gap = float(gaps.max())
+        clusters = (
+            int(np.argmax(gaps > gap * (1 - TIED))) + 1
+        )  # the first: rounding is not to pick one of several
     return Components(len(sizes), level, sizes, labels, values, gap, clusters)
 
 
