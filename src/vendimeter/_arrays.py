@@ -88,13 +88,13 @@ def refuse_set(samples: Any, what: str) -> None:
         raise InputError(f"samples is a set, which has no order, and {what} go by position; expected a list.")
 
 
-def refuse_masked(value: Any, what: str) -> None:
+def refuse_masked(value: Any, what: str, option: str | None = None) -> None:
     """A mask would be dropped in silence."""
     listed = isinstance(value, list | tuple)
     if isinstance(value, np.ma.MaskedArray) or (
         listed and any(isinstance(v, np.ma.MaskedArray) for v in value)
     ):
-        raise InputError(f"{what} is a masked array; fill or drop the masked values first.")
+        raise InputError(f"{what} is a masked array; fill or drop the masked values first.", option=option)
 
 
 # ----------------------------------------------------------------------------------------------------- as columns
@@ -239,7 +239,8 @@ def _unnamed_column(kernel: str) -> InputError:
         )
     return InputError(
         f"samples is a table and {kernel} does not say which column to read; name it: kernel=On('column', "
-        "…), or pass the column itself."
+        "…), or pass the column itself.",
+        option="kernel",
     )
 
 
@@ -284,7 +285,8 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
             hint = hint if _is_kernel(kernel) else "pass samples[:, None] if each is a vector of one number"
         raise InputError(
-            f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}."
+            f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}.",
+            option="kernel" if rows.ndim < 2 and _is_kernel(kernel) else None,
         )
     if rows.shape[1] == 0:
         raise InputError(
@@ -309,7 +311,8 @@ def _strings(kernel: str) -> InputError:
     return InputError(
         f"the items are strings, and {kernel} compares vectors. For text use kernel='ngram' "
         "(vendimeter.kernels.NGram), kernel='match', kernel=Embed(encoder) with your encoder, or a "
-        "function k(a, b)."
+        "function k(a, b).",
+        option="kernel",
     )
 
 
@@ -332,7 +335,7 @@ def _stack(items: Any, kernel: str) -> Any:
     for i, item in enumerate(items):
         if is_missing(item):
             raise InputError(
-                f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it."
+                f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it.", item=i
             )
         if isinstance(item, str | bytes):
             raise _strings(kernel)
@@ -344,7 +347,8 @@ def _stack(items: Any, kernel: str) -> Any:
             gap = next((value for value in item if is_missing(value)), vector)
             if gap is not vector:
                 raise InputError(
-                    f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item."
+                    f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item.",
+                    item=i,
                 )
             vector = _numbers(vector)
         if vector.dtype.kind not in "buif":
@@ -354,14 +358,16 @@ def _stack(items: Any, kernel: str) -> Any:
                     " For other items pass a kernel made for them, or a function k(a, b)."
                     if _is_kernel(kernel)
                     else ""
-                )
+                ),
+                item=i,
             )
         first = vector.shape if first is None else first
         if vector.shape != first:
             raise InputError(
                 f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
                 f"{kernel} expected vectors of one length."
-                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else "")
+                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else ""),
+                item=i,
             )
     return np.asarray([_numbers(np.asarray(item)) for item in items])
 

@@ -141,7 +141,9 @@ def vectors(column: Any, kernel: str) -> np.ndarray | None:
 
 
 def _refuse(row: int, reason: str, kernel: str) -> NoReturn:
-    raise InputError(f"item {row} {reason}; {kernel} expected vectors of one length. Fill or drop it.")
+    raise InputError(
+        f"item {row} {reason}; {kernel} expected vectors of one length. Fill or drop it.", item=row
+    )
 
 
 def _polars_vectors(column: Any, kernel: str) -> np.ndarray | None:

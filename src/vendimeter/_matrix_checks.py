@@ -193,7 +193,8 @@ def _asymmetry(data: Any, place: tuple[int, int], names: np.ndarray, what: str) 
     return AsymmetryError(
         f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
         f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or {mending('symmetrize')} to average "
-        "the two."
+        "the two.",
+        option="symmetrize",
     )
 
 
@@ -205,14 +206,16 @@ def check_diagonal(
         raise DiagonalError(
             f"the diagonal of {what} is 0, so these look like distances; expected similarities with a "
             "diagonal of 1. Pass kernel=vendimeter.kernels.FromDistances(scale=…) to turn distances into "
-            "similarities."
+            "similarities.",
+            option="kernel",
         )
     if policy.normalize:
         i = int(diagonal.argmin())
         if diagonal[i] <= 0:
             raise DiagonalError(
                 f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; normalize=True divides by the "
-                "square root of the diagonal and expected it to be positive."
+                "square root of the diagonal and expected it to be positive.",
+                option="normalize",
             )
         return 0.0
     i = int(np.abs(diagonal - 1).argmax())
@@ -221,6 +224,7 @@ def check_diagonal(
         raise DiagonalError(
             f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; expected every item to have "
             f"similarity 1 with itself. Mend the kernel, or {mending('normalize')} to divide each {what}[i, j] by "
-            f"√({what}[i, i] {what}[j, j])."
+            f"√({what}[i, i] {what}[j, j]).",
+            option="normalize",
         )
     return 2 * off

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,7 @@ from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
 from vendimeter.similarity import Similarity
 
-__all__ = ["about", "collected", "measured"]
-
-_REFERENCE = "reference: "
-
-
-@contextmanager
-def about(what: str) -> Iterator[None]:
-    """Say that an error about samples is one about something else, such as the reference."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(f"{what}: {error}") from None
+__all__ = ["collected", "measured"]
 
 
 def collected(
@@ -41,7 +29,7 @@ def collected(
     """Let a metric take a `Collection` for `samples` and for `reference`, and frames of any library.
 
     Weights of a collection become the option `weights` where the metric has one, and are refused where it has not. The
-    first item that an error names gets its place in the file. With arrays of JAX, its 64-bit mode is on.
+    item that an error is about gets its place in the file. With arrays of JAX, its 64-bit mode is on.
 
     Parameters
     ----------
@@ -83,8 +71,14 @@ def collected(
         if "reference" in sources and sources["reference"].weights is not None:
             raise _weighted("reference", function.__name__)
         wide = wide_mode("float64", given.get("samples"), given.get("reference"))
-        with wide, _placed(sources):
-            return function(*bound.args, **bound.kwargs)
+        with wide:
+            try:
+                return function(*bound.args, **bound.kwargs)
+            except InputError as error:
+                source = sources.get("reference" if "reference" in error.collections[:1] else "samples")
+                if source is not None:
+                    source.locate(error)
+                raise
 
     return taking
 
@@ -107,19 +101,6 @@ def _weighted(what: str, metric: str) -> InputError:
         f"the {what} has weights, and {metric} counts every sample once; expected samples of equal weight. Pass "
         f"{what}.samples to leave the weights away."
     )
-
-
-@contextmanager
-def _placed(sources: dict[str, Collection]) -> Iterator[None]:
-    """Put the place in the file behind the first item that an error names."""
-    try:
-        yield
-    except InputError as error:
-        whose = "reference" if str(error).startswith(_REFERENCE) else "samples"
-        if whose not in sources:
-            raise
-        with sources[whose].placed():
-            raise
 
 
 def measured(

@@ -124,7 +124,8 @@ def _labelled(by: Any, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
                 if is_missing(one):
                     raise InputError(
                         f"by[{i}] is {brief(one)}: item {i} has no label. Fill it, for example with "
-                        "'unknown', or drop it."
+                        "'unknown', or drop it.",
+                        item=i,
                     )
                 found.setdefault(one, []).append(i)  # type: ignore[arg-type]
         except TypeError:

@@ -14,7 +14,17 @@ from typing import Any
 
 from vendimeter.errors import InputError, UnknownNameError
 
-__all__ = ["brief", "check_characters", "digits", "in_group", "printable", "shape_of", "unknown", "warn"]
+__all__ = [
+    "about",
+    "brief",
+    "check_characters",
+    "digits",
+    "in_group",
+    "printable",
+    "shape_of",
+    "unknown",
+    "warn",
+]
 
 LISTED = 30  # names that a message lists
 _PACKAGE = os.path.dirname(__file__)
@@ -50,7 +60,7 @@ def printable(text: Any, most: int | None = None) -> str:
     return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
-def check_characters(text: str, what: str) -> None:
+def check_characters(text: str, what: str, item: int | None = None) -> None:
     r"""Refuse a text with half of a character in it, which cannot be written: no UTF-8 stands for it.
 
     What a user writes for others to read, such as a title, is refused; what data hold is shown by `printable`.
@@ -66,7 +76,8 @@ def check_characters(text: str, what: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{what} holds half of a character (a lone surrogate, {text[error.start]!a} at position {error.start}); "
-            "expected valid Unicode: text.encode('utf-8', 'replace').decode()."
+            "expected valid Unicode: text.encode('utf-8', 'replace').decode().",
+            item=item,
         ) from None
 
 
@@ -83,12 +94,23 @@ def digits(value: float) -> str:
 
 
 @contextmanager
-def in_group(label: Any) -> Iterator[None]:
-    """Put the name of the group in front of an error about its items."""
+def about(collection: str | None = None, *, item: int | None = None) -> Iterator[None]:
+    """Say of errors whose samples they are about, such as those of the reference, or which item."""
     try:
         yield
     except InputError as error:
-        raise type(error)(f"group {brief(label)}: {error}") from None
+        error.at(collection=collection, item=item)
+        raise
+
+
+@contextmanager
+def in_group(label: Any) -> Iterator[None]:
+    """Say of errors which group they are about."""
+    try:
+        yield
+    except InputError as error:
+        error.at(collection=f"group {brief(label)}")
+        raise
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -41,7 +41,7 @@ def whole_number(value: Any, name: str) -> int:
     """A whole number from 1 up."""
     number = as_number(value)
     if not (1 <= number < math.inf and number == int(number)):
-        raise InputError(f"{name}={brief(value)}; expected a whole number from 1 up.")
+        raise InputError(f"{name}={brief(value)}; expected a whole number from 1 up.", option=name)
     return int(number)
 
 
@@ -49,7 +49,7 @@ def check_rng(rng: Any, name: str = "rng") -> int:
     """A seed: a whole number from 0 up."""
     number = as_number(rng)
     if not (0 <= number < math.inf and number == int(number)):
-        raise InputError(f"{name}={brief(rng)}; expected a seed, a whole number from 0 up.")
+        raise InputError(f"{name}={brief(rng)}; expected a seed, a whole number from 0 up.", option=name)
     return int(rng)
 
 
@@ -58,7 +58,8 @@ def check_confidence(confidence: Any) -> float:
     number = as_number(confidence)
     if not 0.5 <= number < 1:
         raise InputError(
-            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95."
+            f"confidence={brief(confidence)}; expected a probability from 0.5 up and below 1, such as 0.95.",
+            option="confidence",
         )
     return number
 
@@ -66,14 +67,17 @@ def check_confidence(confidence: Any) -> float:
 def check_flag(value: Any, name: str) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name}={brief(value)}; expected True or False.")
+        raise InputError(f"{name}={brief(value)}; expected True or False.", option=name)
     return bool(value)
 
 
 def check_progress(progress: Any) -> None:
     """Whether to show progress: always, never, or None for only on a terminal."""
     if progress is not None and not isinstance(progress, bool | np.bool_):
-        raise InputError(f"progress={brief(progress)}; expected True, False, or None for only on a terminal.")
+        raise InputError(
+            f"progress={brief(progress)}; expected True, False, or None for only on a terminal.",
+            option="progress",
+        )
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
@@ -100,7 +104,9 @@ def byte_count(value: Any, name: str) -> int:
         except ValueError:
             number = math.nan
     if not 1 <= number < 2**60 or unit not in _UNITS:
-        raise InputError(f"{name}={brief(value)}; expected a number of bytes, or a text such as '4 GiB'.")
+        raise InputError(
+            f"{name}={brief(value)}; expected a number of bytes, or a text such as '4 GiB'.", option=name
+        )
     return int(number * _UNITS[unit])
 
 

@@ -184,7 +184,8 @@ def _identified(stream: IO[bytes], what: str) -> Any:
             raise _refused(what, error) from error
     raise InputError(
         f"{what} is not a picture in a known format: it begins with {printable(repr(head[:8]), 60)}; expected "
-        f"{', '.join(FORMATS)}. Convert it to PNG, or leave it out."
+        f"{', '.join(FORMATS)}. Convert it to PNG, or leave it out.",
+        option="skip_broken",
     )
 
 
@@ -197,7 +198,8 @@ def _refused(what: str, error: Exception) -> Exception:
         )
     said = printable(error, 200) or type(error).__name__
     return InputError(
-        f"{what} is damaged or cut short ({said}); expected a whole picture. Get it anew, or leave it out."
+        f"{what} is damaged or cut short ({said}); expected a whole picture. Get it anew, or leave it out.",
+        option="skip_broken",
     )
 
 

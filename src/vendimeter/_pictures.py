@@ -13,14 +13,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vendimeter._arrays import as_list, blocks, is_frame_column, is_sparse, to_list
 from vendimeter._devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
-from vendimeter._messages import brief, shape_of
+from vendimeter._messages import about, brief, shape_of
 from vendimeter._options import as_number, whole_number
 from vendimeter._picture_files import is_image, levels, on_white, pillow, pixels_of, shown
 from vendimeter.errors import InputError
@@ -79,7 +79,8 @@ def _channels_last(batch: Any, torch: bool) -> Any:
     if len(shape) == 2:
         raise InputError(
             f"{seen}, a single grey picture or rows of vectors; expected pictures of shape (n, H, W) or (n, H, W, 3). "
-            "For vectors use kernel='cosine'."
+            "For vectors use kernel='cosine'.",
+            option="kernel",
         )
     first, last = len(shape) == 4 and shape[1] in CHANNELS, len(shape) == 4 and shape[3] in CHANNELS
     if len(shape) not in (3, 4) or (len(shape) == 4 and not (first if torch else first or last)):
@@ -92,20 +93,11 @@ def _channels_last(batch: Any, torch: bool) -> Any:
     return namespace(batch).permute_dims(batch, (0, 2, 3, 1)) if moved else batch
 
 
-@contextmanager
-def about(place: int) -> Iterator[None]:
-    """Put the item in front of an error about it."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(f"item {place}: {error}") from None
-
-
 def decoded(items: Sequence[Any], size: tuple[int, int] | None) -> Iterator[np.ndarray]:
     """The `bands` of each item in order; an error has the place of its item."""
     with closing(each(functools.partial(bands, size=size), items)) as found:
         for i in range(len(items)):
-            with about(i):
+            with about(item=i):
                 picture = next(found)
             yield picture
 
@@ -145,7 +137,9 @@ def as_size(size: Any, name: str = "size") -> tuple[int, int] | None:
         return None
     pair = size if isinstance(size, list | tuple) and len(size) == 2 else (size, size)
     if any(math.isnan(as_number(side)) for side in pair):
-        raise InputError(f"{name}={brief(size)}; expected a whole number, a pair (height, width), or None.")
+        raise InputError(
+            f"{name}={brief(size)}; expected a whole number, a pair (height, width), or None.", option=name
+        )
     return whole_number(pair[0], name), whole_number(pair[1], name)
 
 
@@ -221,11 +215,13 @@ def eight_bits(batch: Any) -> Any:
         for part in blocks(n, width):
             try:
                 parts.append(_flat(batch[part, ...]))
-            except InputError:  # again one by one, for the place of the one that is wrong
-                for i in range(part.start, part.stop):
-                    with about(i):
-                        _flat(batch[i : i + 1, ...])
-                raise
+                continue
+            except InputError as error:
+                failure = error
+            for i in range(part.start, part.stop):  # one by one, for the position of the one that is wrong
+                with about(item=i):
+                    _flat(batch[i : i + 1, ...])
+            raise failure
         batch = concat(parts)
     return batch[:, :, :, 0] if batch.ndim == 4 and batch.shape[3] == 1 else batch
 

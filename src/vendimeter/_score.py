@@ -240,13 +240,15 @@ def refuse_matrix(samples: Any) -> None:
         raise InputError(
             f"samples is a symmetric {size} array with a diagonal of 1, which looks like a similarity "
             "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
-            "kernel=vendimeter.kernels.Cosine() if its rows are embeddings."
+            "kernel=vendimeter.kernels.Cosine() if its rows are embeddings.",
+            option="kernel",
         )
     if lowest > -1e-6 and highest > 0:
         raise InputError(
             f"samples is a symmetric {size} array with a diagonal of 0, which looks like distances; the "
             "default kernel expected embeddings. Pass kernel=vendimeter.kernels.FromDistances(), or "
-            "Cosine() if its rows are embeddings."
+            "Cosine() if its rows are embeddings.",
+            option="kernel",
         )
 
 

@@ -203,12 +203,13 @@ def _stacked(groups: Any, kernel: Kernel, request: Request) -> Found:
     similarity = kernel.similarity(rows, rng=request.rng)
     try:
         return labels, request.solved(similarity, members), similarity.kernel
-    except InputError:
-        # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
-        found = SolvedGroups(count, request.orders)
-        for g in labels:
-            _by_itself(found, g, g, groups[g, ...], kernel, request)
-        raise
+    except InputError as error:
+        failure = error
+    # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
+    found = SolvedGroups(count, request.orders)
+    for g in labels:
+        _by_itself(found, g, g, groups[g, ...], kernel, request)
+    raise failure
 
 
 def _stacked_matrices(stack: Any, kernel: Precomputed, request: Request) -> SolvedGroups | None:
@@ -240,12 +241,13 @@ def _together(
     try:
         similarity = kernel.similarity(joined, rng=request.rng)
         found.put(np.array(chosen), request.solved(similarity, members))
-    except InputError:
-        # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
-        for g in chosen:
-            _by_itself(found, g, labels[g], parts[g], kernel, request)
-        raise
-    return similarity.kernel
+        return similarity.kernel
+    except InputError as error:
+        failure = error
+    # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
+    for g in chosen:
+        _by_itself(found, g, labels[g], parts[g], kernel, request)
+    raise failure
 
 
 def _by_itself(

@@ -166,20 +166,17 @@ def _samples(batch: Any, i: int, loader: bool) -> Any:
 
 @contextmanager
 def in_place(place: str, batch: Any) -> Iterator[None]:
-    """Put the place of a batch in front of an error about it."""
+    """Say of errors which batch they are about, unless they have a place in a file already."""
     try:
         yield
     except InputError as error:
-        from_file = isinstance(batch, Collection)
-        if not place or (from_file and " of '" in str(error)):
-            raise  # an item of a file is named with its place already
-        single = not from_file and _is_array(batch) and len(batch.shape) == 1
-        hint = (
-            " If the batches are single rows, pass the array itself, or several rows at a time."
-            if single
-            else ""
-        )
-        raise type(error)(f"{place}: {error}{hint}") from None
+        if place and error.place is None:
+            error.at(collection=place)
+            if _is_array(batch) and len(batch.shape) == 1:
+                error.add_note(
+                    "If the batches are single rows, pass the array itself, or several rows at a time."
+                )
+        raise
 
 
 def _file(given: Any, reading: Mapping[str, Any], *, alone: bool = False) -> Iterator[tuple[str, Any]]:

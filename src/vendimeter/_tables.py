@@ -114,7 +114,8 @@ def _known(name: Any, names: list[Any]) -> bool:
 def _field(record: Any, name: Any, position: int) -> Any:
     if not isinstance(record, Mapping):
         raise InputError(
-            f"item {position} is a {type(record).__name__} and item 0 a record; expected records throughout."
+            f"item {position} is a {type(record).__name__} and item 0 a record; expected records throughout.",
+            item=position,
         )
     if name not in record:
         raise unknown(f"field (in record {position})", name, record)
@@ -132,7 +133,8 @@ def check_alignment(samples: Any, other: Any, what: str, *, by_column: bool = Fa
             f"the {axis} of {what} and the index of samples hold the same labels in another order; expected "
             "one order. Put them in order first, with "
             f"{'reindex(columns=samples.index)' if by_column else 'reindex(samples.index)'}, or pass plain "
-            "arrays."
+            "arrays.",
+            option=what,
         )
 
 

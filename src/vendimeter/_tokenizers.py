@@ -101,7 +101,7 @@ def texts_of(
     i = next(i for i, item in enumerate(found) if not isinstance(item, kind))
     gap = ", a missing value" if is_missing(items[i]) else ""
     advice = " Fill or drop it." if gap else " Decode bytes first." if isinstance(items[i], bytes) else ""
-    raise InputError(f"item {i} is a {type(items[i]).__name__}{gap}; {what}.{advice}")
+    raise InputError(f"item {i} is a {type(items[i]).__name__}{gap}; {what}.{advice}", item=i)
 
 
 def _is_row(item: Any) -> bool:
@@ -201,7 +201,9 @@ def tokens_of(
     vocabulary = list(number)
     if any(is_missing(token) for token in vocabulary):
         i = next(i for i, tokens in enumerate(lists) if any(is_missing(token) for token in tokens))
-        raise InputError(f"item {i} holds a missing token; expected tokens throughout. Fill or drop it.")
+        raise InputError(
+            f"item {i} holds a missing token; expected tokens throughout. Fill or drop it.", item=i
+        )
     return ids, starts, vocabulary
 
 
@@ -215,7 +217,7 @@ def _hashable(tokens: Sequence[Any]) -> bool:
 def _no_tokens(found: Any, i: int, tokenizer: Tokenizer) -> InputError:
     source = f"item {i} is" if tokenizer is None else f"the tokenizer gave {brief(found)} for item {i}:"
     given = f" {brief(found)};" if tokenizer is None else ""
-    return InputError(f"{source}{given} expected a sequence of hashable tokens.")
+    return InputError(f"{source}{given} expected a sequence of hashable tokens.", item=i)
 
 
 def _own(tokenizer: Callable[[str], Any], texts: list[str]) -> list[Sequence[Hashable]]:
@@ -270,7 +272,7 @@ def _encode(tokenizer: Any, texts: list[str]) -> list[Sequence[Hashable]]:
 def _refuse_halves(texts: list[str]) -> None:
     """An error that names the first text that is no valid Unicode, which the library takes for no text at all."""
     for i, text in enumerate(texts):
-        check_characters(text, f"item {i}")
+        check_characters(text, f"item {i}", item=i)
 
 
 @functools.lru_cache(maxsize=8)

@@ -47,12 +47,13 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
     if weights is not None and counts is not None:
         raise InputError(
             "both weights and counts were given; expected one: weights are probabilities, counts are "
-            "frequencies."
+            "frequencies.",
+            option="weights",
         )
     name, given = ("weights", weights) if counts is None else ("counts", counts)
     if given is None:
         return None
-    refuse_masked(given, name)
+    refuse_masked(given, name, option=name)
     expected = (
         "numbers, one an item" if dimensions == 1 else "numbers, one an item or one row of them a group"
     )
@@ -70,16 +71,17 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
     except ValueError:
         array = np.array(None)
     if is_sparse(given) or array.dtype.kind not in "buif":
-        raise InputError(f"{name}={brief(given)}; expected {expected}, in an array or list.")
+        raise InputError(f"{name}={brief(given)}; expected {expected}, in an array or list.", option=name)
     if array.ndim == 0 or array.ndim > dimensions:
-        raise InputError(f"{name} has shape {shape_of(array.shape)}; expected {expected}.")
+        raise InputError(f"{name} has shape {shape_of(array.shape)}; expected {expected}.", option=name)
     values = array.astype(np.float64)
     _check_entries(values, ~(np.isfinite(values) & (values >= 0)), name, "finite numbers from 0 up.")
     if name == "counts":
         _check_entries(values, values % 1 != 0, name, "whole numbers. For probabilities use weights=.")
     if float(values.max(initial=0.0)) > 1e300:
         raise InputError(
-            f"{name} go up to {values.max():g}, and their sum cannot be represented; expected smaller ones."
+            f"{name} go up to {values.max():g}, and their sum cannot be represented; expected smaller ones.",
+            option=name,
         )
     dtype = dtype or array.dtype
     low = {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
@@ -90,7 +92,7 @@ def _check_entries(values: np.ndarray, bad: np.ndarray, name: str, expected: str
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
         at = ", ".join(map(str, place))
-        raise InputError(f"{name}[{at}] is {digits(values[place])}; expected {expected}")
+        raise InputError(f"{name}[{at}] is {digits(values[place])}; expected {expected}", option=name)
 
 
 def check_sum(total: float, mass: Mass, of: str = "weights") -> None:
@@ -98,7 +100,8 @@ def check_sum(total: float, mass: Mass, of: str = "weights") -> None:
     if not math.isclose(total, 1, rel_tol=0, abs_tol=mass.tolerance):
         raise InputError(
             f"{of} sum to {digits(total)}; expected probabilities that sum to 1. Divide them by their sum, "
-            "or pass frequencies as counts=, where that is taken."
+            "or pass frequencies as counts=, where that is taken.",
+            option=mass.name,
         )
 
 
@@ -109,10 +112,12 @@ def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None,
         return None, n
     values, name = mass.values, mass.name
     if len(values) != n:
-        raise InputError(f"{name} has {len(values)} entries and there are {n} items; expected one an item.")
+        raise InputError(
+            f"{name} has {len(values)} entries and there are {n} items; expected one an item.", option=name
+        )
     total = float(values.sum())
     if total == 0:
-        raise InputError(f"{name} are all 0; expected at least one positive entry.")
+        raise InputError(f"{name} are all 0; expected at least one positive entry.", option=name)
     if name == "weights":
         check_sum(total, mass)
     return values / total, n if name == "weights" else int(total)

@@ -15,10 +15,15 @@
     ├── UnansweredError (ValueError)     a result was asked for something it was not computed for
     └── MissingDependencyError (ImportError)   an optional library is needed; the message has the install line
 
-Every message says what was seen, what was expected and what to do next.
+Every message says what was seen, what was expected and what to do next. What an error is about is in its fields as
+well: the item, where that was read, whose it is, and the option.
 """
 
 from __future__ import annotations
+
+import operator
+import re
+from typing import Self, SupportsIndex
 
 __all__ = [
     "AsymmetryError",
@@ -41,7 +46,80 @@ __all__ = [
 
 
 class VendimeterError(Exception):
-    """Base class of every error that Vendimeter raises on purpose."""
+    """Base class of every error that Vendimeter raises on purpose.
+
+    The code that raises an error passes the fields that it knows; callers that know more add the others with `at`. A
+    message that is raised with an item names it, as "item 3"; its place and the collection are put in on printing.
+
+    Attributes
+    ----------
+    item : int or None
+        The position of the item that the error is about, in the samples, or in the collection that is named.
+    place : str or None
+        Where that item was read, such as "line 7 of 'captions.txt'".
+    collections : tuple of str
+        Whose it is, from the outermost one inwards: ("reference", "group 'a'").
+    collection : str or None
+        The same in words: "reference: group 'a'".
+    option : str or None
+        The option that the error is about, such as "normalize".
+
+    Examples
+    --------
+    >>> error = InputError("item 3 is empty; expected a text.", item=3)
+    >>> print(error.at(place="line 4 of 'x.txt'", collection="reference"))
+    reference: item 3 (line 4 of 'x.txt') is empty; expected a text.
+    """
+
+    item: int | None = None
+    place: str | None = None
+    collections: tuple[str, ...] = ()
+    option: str | None = None
+
+    def __init__(
+        self,
+        *args: object,
+        item: SupportsIndex | None = None,
+        place: str | None = None,
+        collection: str | None = None,
+        option: str | None = None,
+    ):
+        super().__init__(*args)
+        self.at(item=item, place=place, collection=collection, option=option)
+
+    @property
+    def collection(self) -> str | None:
+        """Whose it is, in words."""
+        return ": ".join(self.collections) or None
+
+    def at(
+        self,
+        *,
+        item: SupportsIndex | None = None,
+        place: str | None = None,
+        collection: str | None = None,
+        option: str | None = None,
+    ) -> Self:
+        """Fill in what is not known yet; to collections that are known, add the one that holds them."""
+        if self.item is None and item is not None:
+            self.item = operator.index(item)
+        self.place = place if self.place is None else self.place
+        self.option = option if self.option is None else self.option
+        if collection is not None:
+            self.collections = (collection, *self.collections)
+        return self
+
+    def __str__(self) -> str:
+        text = Exception.__str__(self)  # a KeyError would put the message in quotes
+        if self.item is not None:
+            item = f"item {self.item}"
+            located = item if self.place is None else f"{item} ({self.place})"
+            # "item 31" is another item than 3, and 'item 3.png' the name of a file.
+            parts = re.split(rf"(?<!\S){item}(?=[\s:;,]|$)", text, maxsplit=1)
+            text = located.join(parts) if len(parts) == 2 else f"{located}: {text}"
+        elif self.place is not None:
+            text = f"{self.place}: {text}"
+        return ": ".join((*self.collections, text))
 
 
 class InputError(VendimeterError, ValueError):
@@ -62,8 +140,6 @@ class SavedStateError(InputError):
 
 class UnknownNameError(InputError, KeyError):
     """There is no kernel, column, group, order or option of that name."""
-
-    __str__ = Exception.__str__  # a KeyError would put the message in quotes
 
 
 class MatrixError(InputError):

@@ -116,7 +116,7 @@ def test_what_does_not_belong_together(tmp_path: Path) -> None:
          "part-1.npz' holds one sum of all items and '.*grouped.npz' one sum a label; expected files of one kind"),
         ([one, one], InputError, "is named twice, and its items would count twice"),
         ([one, str(tmp_path / "part-*.npz")], InputError, "is named twice"),
-        ([own], InputError, r"own.npz': the kernel holds your own function .*Merge such files in Python"),
+        ([own], InputError, r"own.npz': the kernel holds your own function (.|\n)*Merge such files in Python"),
         (["-"], InputError, "standard input cannot be merged"),
         ([str(tmp_path / "none.npz")], InputError, "there is no file or folder"),
     ]  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,17 +56,26 @@ class Given:
     nested: bool = False
     notes: tuple[str, ...] = ()
 
-    @contextmanager
-    def located(self, kernel: Any, chosen: Kernel, rng: int) -> Iterator[None]:
-        """Say of errors in which collection, and where in the file, the item is that they are about."""
+    def similarities(self, kernel: Any, chosen: Kernel, rng: int) -> tuple[Similarity, Any]:
+        """Those of all items, checked, and what an encoder made of these; an error says where its item is."""
         try:
-            yield
-        except InputError:
-            for name, part in zip(self.names, self.samples, strict=True):
-                own = part.samples if isinstance(part, Collection) else part
-                with in_group(name) if len(self.names) > 1 else nullcontext(), _placed(part, self.nested):
-                    _looked_through(_similar(self.items if self.nested else own, kernel, chosen, rng)[0])
-            raise
+            similarity, vectors = _similar(self.items, kernel, chosen, rng)
+            if isinstance(similarity, Matrix):
+                similarity = similarity.checked()
+            _looked_through(similarity)
+            return similarity, vectors
+        except InputError as error:
+            failure = error  # of all collections together, where positions mean nothing to the user
+        for name, part in zip(self.names, self.samples, strict=True):
+            own = part.samples if isinstance(part, Collection) else part
+            try:
+                _looked_through(_similar(self.items if self.nested else own, kernel, chosen, rng)[0])
+            except InputError as error:
+                if isinstance(part, Collection) and not self.nested:
+                    part.locate(error)
+                error.at(collection=f"group {brief(name)}" if len(self.names) > 1 else None)
+                raise
+        raise failure
 
 
 def given_of(samples: Any, kernel: Any, by: Any, weights: Any, rng: int) -> tuple[Given, Similarity, Any]:
@@ -80,20 +88,12 @@ def given_of(samples: Any, kernel: Any, by: Any, weights: Any, rng: int) -> tupl
         samples = _frames.known(samples)
         several = _is_several(samples, chosen)
         given = _several(samples, kernel, chosen, by, weights) if several else _one(samples, by, weights)
-    with given.located(kernel, chosen, rng):
-        similarity, vectors = _similar(given.items, kernel, chosen, rng)
-        if isinstance(similarity, Matrix):
-            similarity = similarity.checked()
-        _looked_through(similarity)
+    similarity, vectors = given.similarities(kernel, chosen, rng)
     if given.labels is not None:
         refuse_set(given.items, "labels")
         _tables.check_alignment(given.items, given.labels, "by")
         given = replace(given, labels=_labels(given.labels, similarity.n))
     return given, similarity, vectors
-
-
-def _placed(part: Any, nested: bool) -> Any:
-    return part.placed() if isinstance(part, Collection) and not nested else nullcontext()
 
 
 def _is_several(samples: Any, kernel: Kernel) -> bool:

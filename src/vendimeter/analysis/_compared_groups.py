@@ -224,13 +224,14 @@ def _joined(groups: Any, asked: Any, rng: int) -> tuple[Similarity, Membership, 
             with in_group(label):
                 _looked_through(kernel.similarity(part, rng=rng))
 
+    starts = np.concatenate([[0], np.cumsum(sizes)])
     try:
         similarity = kernel.similarity(joined, rng=rng)
-    except InputError:
-        locate()
-        raise
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    return similarity, Membership(labels, starts, np.arange(starts[-1]), None, sizes), locate
+        return similarity, Membership(labels, starts, np.arange(starts[-1]), None, sizes), locate
+    except InputError as error:
+        failure = error
+    locate()
+    raise failure
 
 
 def _looked_through(similarity: Similarity) -> None:

@@ -13,7 +13,8 @@ from vendimeter import _frames
 from vendimeter._arrays import refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._figures import Figure
-from vendimeter._measured import about, collected, measured
+from vendimeter._measured import collected, measured
+from vendimeter._messages import about
 from vendimeter._options import check_rng
 from vendimeter._score import similarity_of
 from vendimeter._tables import check_alignment, column, has_columns

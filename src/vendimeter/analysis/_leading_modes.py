@@ -187,7 +187,8 @@ def _refuse_negative(lowest: float, operator: Operator, similarity: Similarity) 
         raise IndefiniteError(
             "the similarity matrix is not positive semidefinite: with trace 1, it has an eigenvalue of "
             f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or {mending('project')} to "
-            "drop negative eigenvalues."
+            "drop negative eigenvalues.",
+            option="project",
         )
 
 

@@ -235,9 +235,10 @@ def _scores(groups: Groups, q: float, rng: int) -> SolvedGroups:
     """The score of every group as it is."""
     try:
         return solve_groups(groups.similarity, groups.members, [q], rng=rng)
-    except InputError:
-        groups.locate()
-        raise
+    except InputError as error:
+        failure = error
+    groups.locate()
+    raise failure
 
 
 def _intervals(common: Rarefied | None, confidence: float, count: int) -> tuple[np.ndarray, np.ndarray]:

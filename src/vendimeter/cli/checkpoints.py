@@ -169,9 +169,10 @@ class Checkpoint:
             )
             (total._empty if grouped else total).known_files()  # of a model, which lie beside no input
         except (SavedStateError, MismatchError) as error:
-            raise type(error)(
-                f"{error} This is about --checkpoint: give another name there, or delete the file to begin anew."
-            ) from None
+            error.add_note(
+                "This is about --checkpoint: give another name there, or delete the file to begin anew."
+            )
+            raise
         self._items = place.items
         return total, place
 

@@ -195,9 +195,9 @@ def _kernel(first: Collection) -> str | Kernel:
         try:
             height, width, _ = decode(picture).shape
         except InputError as error:
-            raise InputError(
-                f"{first.place(i)}: {error} With --skip-broken what cannot be read is left out and counted."
-            ) from None
+            error.add_note("With --skip-broken what cannot be read is left out and counted.")
+            error.at(place=first.place(i))
+            raise
         sizes.add((height, width))
         if len(sizes) > 1 or max(max(sizes)) > SMALL_SIDE:
             return Pixels(size=SMALL_SIDE)

@@ -184,7 +184,8 @@ def _loaded(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any
         return Accumulator.load(path, kernel), left_out
     except SavedStateError:
         raise  # which names the file
-    except MismatchError as error:
-        raise MismatchError(f"{printable(path)!r}: {error}") from None
-    except InputError as error:  # a kernel that cannot be made from what a file holds
-        raise InputError(f"{printable(path)!r}: {error} Merge such files in Python.") from None
+    except InputError as error:
+        error.at(collection=repr(printable(path)))
+        if not isinstance(error, MismatchError):  # a kernel that cannot be made from what a file holds
+            error.add_note("Merge such files in Python.")
+        raise

@@ -38,11 +38,6 @@ __all__ = [
     "working",
 ]
 
-UNREADABLE = (
-    "skip_broken",
-    "is not a picture",
-    "is damaged",
-)  # in errors about samples that reading can leave out
 OURS = (ToleranceWarning, CacheWarning, UserWarning)
 
 
@@ -94,7 +89,7 @@ def explained(given: Input) -> Iterator[None]:
     except InputError as error:
         if given.guessed:
             error.add_note(f"The samples were {given.about}.")
-        if not given.first.skipped.skip and any(words in str(error) for words in UNREADABLE):
+        if error.option == "skip_broken" and not given.first.skipped.skip:
             error.add_note("With --skip-broken what cannot be read is left out and counted.")
         raise
 

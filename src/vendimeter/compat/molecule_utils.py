@@ -82,7 +82,8 @@ def _bits(items: Sequence[Any], fp: Callable[[Any], Any]) -> np.ndarray:
         molecule = get_mol(item)
         if is_missing(molecule):
             raise InputError(
-                f"item {i} {parse(item)[1]}; get_tanimoto_K expected SMILES, or molecules of RDKit. Drop it."
+                f"item {i} {parse(item)[1]}; get_tanimoto_K expected SMILES, or molecules of RDKit. Drop it.",
+                item=i,
             )
         bits = fp(molecule)
         try:
@@ -92,11 +93,13 @@ def _bits(items: Sequence[Any], fp: Callable[[Any], Any]) -> np.ndarray:
         if row.ndim != 1 or row.dtype.kind not in "buif" or not np.isin(row, (0, 1)).all():
             raise InputError(
                 f"fp gave {brief(bits)} for item {i}; expected a vector of bits, each 0 or 1. For counts use "
-                "vendimeter.score(mols, vendimeter.kernels.Morgan(counts=True))."
+                "vendimeter.score(mols, vendimeter.kernels.Morgan(counts=True)).",
+                item=i,
             )
         rows.append(row.astype(bool))
         if len(row) != len(rows[0]):
             raise InputError(
-                f"fp gave {len(row)} bits for item {i} and {len(rows[0])} for item 0; expected as many for each."
+                f"fp gave {len(row)} bits for item {i} and {len(rows[0])} for item 0; expected as many for each.",
+                item=i,
             )
     return np.array(rows)

@@ -40,13 +40,23 @@ __all__ = [
 ]
 
 
+OPTIONS = (
+    "weights",
+    "counts",
+    "normalize",
+    "symmetrize",
+    "project",
+    "kernel",
+)  # of the core, not of vendi_score
+
+
 @contextmanager
 def _explained() -> Iterator[None]:
     """Messages of the core name its own options; say what they are called here, or where to find them."""
     try:
         yield
     except InputError as error:
-        if any(name in str(error) for name in ("weights", "counts=", "normalize=", "symmetrize=", "kernel=")):
+        if error.option in OPTIONS:
             error.add_note(
                 "vendimeter.compat has the signatures of vendi_score: weights are p, and normalize_K(K) divides by the "
                 "diagonal where there is no normalize. The other options are those of vendimeter.score."
@@ -313,7 +323,9 @@ def entropy_q(p: Any, q: float | str = 1) -> float:
     except ValueError:  # a ragged list
         values = np.array(None)
     if values.dtype.kind not in "buif" or values.ndim != 1:
-        raise InputError(f"p={brief(p)}; expected probabilities, a list or array of numbers that sum to 1.")
+        raise InputError(
+            f"p={brief(p)}; expected probabilities, a list or array of numbers that sum to 1.", option="p"
+        )
     if values.size == 0:
         raise EmptyError("p is empty; the diversity of nothing is undefined.")
     if values.dtype.kind == "f":
@@ -377,7 +389,9 @@ def _embeddings(X: Any, normalize: bool) -> FeatureRows:
         i = int(off[0])
         raise DiagonalError(
             f"row {i} has the norm {digits(math.sqrt(squares[i]))}, so that item {i} has the similarity "
-            f"{digits(squares[i])} with itself; expected 1. Pass normalize=True to divide rows by their norms."
+            f"{digits(squares[i])} with itself; expected 1. Pass normalize=True to divide rows by their norms.",
+            item=i,
+            option="normalize",
         )
     return features
 
@@ -395,7 +409,9 @@ def _weights(p: Any, n: int) -> np.ndarray:
 def _intdiv(similarity: Similarity, q: Any, p: Any) -> float:
     power = as_number(q)
     if not 0 < power < math.inf:
-        raise InputError(f"q={brief(q)}; expected the power of the similarities, a number above 0.")
+        raise InputError(
+            f"q={brief(q)}; expected the power of the similarities, a number above 0.", option="q"
+        )
     weights = _weights(p, similarity.n)
     scale, total = power_sum(similarity, weights, weights, power, "q")
     return 1 - scale**power * total

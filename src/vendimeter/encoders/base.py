@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -196,7 +196,8 @@ class Encoder(ABC):
                     progress.step(None, f"{len(keys):,} of {len(items):,} looked at")
                 keys.append(self.digest(item))
         except VendimeterError as error:
-            raise type(error)(f"item {len(keys)}: {error}") from None
+            error.at(item=len(keys))
+            raise
         return keys
 
     def _stored(self, identity: str) -> StoredVectors | NoVectors:
@@ -233,11 +234,12 @@ class Encoder(ABC):
                 return encode([items[place] for place in places])
         except Exception as error:
             if not _is_out_of_memory(error):
-                raise self._failed(error, encode, items, places) from error
+                self._blame(error, encode, items, places)
             if len(places) == 1:
                 raise TooLargeError(
                     f"{self!r} ran out of memory for item {places[0]} alone. Shorten or shrink it, or take "
-                    "device='cpu'."
+                    "device='cpu'.",
+                    item=places[0],
                 ) from error
             return OUT_OF_MEMORY  # and nothing holds on to what the batch took
 
@@ -252,8 +254,8 @@ class Encoder(ABC):
             _loaded.move_to_end(key)
             return _loaded[key]
 
-    def _failed(self, error: Exception, encode: Encode, items: list[Any], places: np.ndarray) -> Exception:
-        """The error of a batch, with the item that is to blame: the first that fails alone."""
+    def _blame(self, error: Exception, encode: Encode, items: list[Any], places: np.ndarray) -> NoReturn:
+        """Raise the error of a batch, with the item that is to blame: the first that fails alone."""
         if len(places) > 1:
             for place in places:
                 try:
@@ -263,10 +265,14 @@ class Encoder(ABC):
                     if not _is_out_of_memory(alone):
                         error, places = alone, np.array([place])
                         break
-        said = printable(str(error) or "no message", 400)
+        item = int(places[0]) if len(places) == 1 else None
         if isinstance(error, VendimeterError):
-            return type(error)(f"{_listed(places)}: {said}")
-        return InputError(f"the encoder {self!r} failed on {_listed(places)}: {type(error).__name__}: {said}")
+            error.item = item  # an item that it names already is one of the batch
+            raise error if len(places) == 1 else error.at(collection=_listed(places))
+        said = printable(str(error) or "no message", 400)
+        raise InputError(
+            f"the encoder {self!r} failed on {_listed(places)}: {type(error).__name__}: {said}", item=item
+        ) from error
 
 
 class _Vectors:
@@ -308,7 +314,8 @@ class _Vectors:
             short = vectors.dtype == np.float16
             raise InputError(
                 f"the encoder {encoder!r} gave a vector with NaN or infinity for item {places[~finite][0]}; expected "
-                f"finite numbers. {'Take dtype=bfloat16 or float32' if short else 'Look at that item'}."
+                f"finite numbers. {'Take dtype=bfloat16 or float32' if short else 'Look at that item'}.",
+                item=places[~finite][0],
             )
         if self.vectors.shape[1] not in (0, vectors.shape[1]):
             raise InputError(

@@ -59,7 +59,8 @@ class TextEncoder(Encoder):
                 gap = " Fill or drop it." if is_missing(item) else ""
                 raise InputError(
                     f"item {i} is a {type(item).__name__} ({brief(item)}); the encoder {self.name!r} expected texts "
-                    f"(strings).{gap}"
+                    f"(strings).{gap}",
+                    item=i,
                 )
         return items
 

@@ -39,7 +39,8 @@ class Broken:
             more = f" {advice}" if advice else ""
             raise InputError(
                 f"{place} {reason}.{more} Mend it, or leave broken records out and count them with skip_broken=True "
-                "(--skip-broken)."
+                "(--skip-broken).",
+                option="skip_broken",
             )
         self.count += 1
         if len(self.records) < KEPT:

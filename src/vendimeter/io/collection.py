@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -21,7 +20,6 @@ from vendimeter.io.columns import joined
 __all__ = ["Collection", "takes_collections"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_ITEM = re.compile(r"\bitem (\d+)\b")
 
 
 class Collection:
@@ -208,15 +206,17 @@ class Collection:
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Put the place in the file behind the first item that an error names."""
+        """Say of errors where the item that they are about was read."""
         try:
             yield
         except InputError as error:
-            found = _ITEM.search(str(error))
-            if self._place is None or found is None or int(found[1]) >= len(self):
-                raise
-            text, end = str(error), found.end()
-            raise type(error)(f"{text[:end]} ({self.place(int(found[1]))}){text[end:]}") from None
+            self.locate(error)
+            raise
+
+    def locate(self, error: InputError) -> None:
+        """Say in an error where the item that it is about was read."""
+        if self._place is not None and error.item is not None and error.item < len(self):
+            error.at(place=self._place(error.item))
 
     def noted(self, found: Any) -> Any:
         """A score with the number of records that were left out in its diagnostics, if there are any."""
@@ -231,7 +231,8 @@ class Collection:
         arrays = isinstance(self.samples, np.ndarray)  # of which it may well be meant
         if isinstance(kernel, str) and kernel == "cosine" != usual and not arrays:
             raise InputError(
-                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}."
+                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}.",
+                option="kernel",
             )
 
     def one(self) -> Any:

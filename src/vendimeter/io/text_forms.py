@@ -212,14 +212,16 @@ def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
             raise InputError(
                 f"{place(i)} has {brief(cell)} in the column {brief(name)} of vectors; expected {EXPECTED['vectors']}."
                 f"{advice if printed else ''} Mend it, leave broken records out and count them "
-                "with skip_broken=True (--skip-broken), or say with kind='texts' (--kind) that all of them are texts."
+                "with skip_broken=True (--skip-broken), or say with kind='texts' (--kind) that all of them are texts.",
+                option="skip_broken",
             )
         if rows and len(row) != len(rows[0]):
             raise InputError(
                 f"{place(i)} has a vector of {len(row)} numbers in the column {brief(name)} and {place(0)} one of "
                 f"{len(rows[0])}; expected one length. Mend it, leave broken records out and count them with "
                 "skip_broken=True (--skip-broken), or say with kind= (--kind) what all of them are, such as tokens or "
-                "texts."
+                "texts.",
+                option="skip_broken",
             )
         rows.append(np.array(row, dtype=np.float64))
     return np.stack(rows)

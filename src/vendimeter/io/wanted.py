@@ -288,7 +288,8 @@ class Wanted:
         at = next((i for i, cell in enumerate(cells) if not stands_for(form, cell)), 0)
         return InputError(
             f"{place(at)} holds {brief(cells[at])} in the column {brief(name)} of {form}; expected {EXPECTED[form]}. "
-            f"Mend it, leave broken records out and count them with skip_broken=True (--skip-broken), {advice}."
+            f"Mend it, leave broken records out and count them with skip_broken=True (--skip-broken), {advice}.",
+            option="skip_broken",
         )
 
     def _samples(self, column: Any, name: str, place: Callable[[int], str]) -> Any:
@@ -313,6 +314,7 @@ class Wanted:
                 f"{place(at)} holds {brief(column[at])} in the column {name!r}, which held "
                 f"{'texts' if numeric else 'numbers'} before; expected one of them. Mend it, say what the samples are "
                 "with kind= (--kind), such as texts or categories, or leave it out with skip_broken=True "
-                "(--skip-broken)."
+                "(--skip-broken).",
+                option="skip_broken",
             )
         return found

@@ -107,5 +107,6 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel):
         return FromFunction(kernel)
     raise InputError(
-        f"kernel={brief(kernel)}; expected a name, a kernel, or a function k(a, b) of two items."
+        f"kernel={brief(kernel)}; expected a name, a kernel, or a function k(a, b) of two items.",
+        option="kernel",
     )

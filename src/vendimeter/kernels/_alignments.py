@@ -38,7 +38,8 @@ def aligner_of(
             if half is not None:
                 raise InputError(
                     f"item {i} holds {brief(half)}, half of a character (a lone surrogate); the alignment kernel "
-                    "expected whole ones. Decode the text anew, or remove it."
+                    "expected whole ones. Decode the text anew, or remove it.",
+                    item=i,
                 )
     aligner.mode = mode
     aligner.open_gap_score, aligner.extend_gap_score = -gaps[0], -gaps[1]
@@ -64,7 +65,8 @@ def _check_letters(items: Sequence[str], letters: set[str], name: str) -> None:
             )
             raise InputError(
                 f"item {i} holds the letter {brief(odd)}, which {name} does not score; expected "
-                f"{''.join(sorted(letters))}. {advice}"
+                f"{''.join(sorted(letters))}. {advice}",
+                item=i,
             )
 
 
@@ -105,7 +107,8 @@ def rounding_of(
         if not least[i] > 2 * unit * most[i]:
             raise InputError(
                 f"item {i} ({brief(item)}) has the alignment score {least[i]:g} with itself, which may be rounding "
-                "alone; expected more. Drop it, or use another matrix."
+                "alone; expected more. Drop it, or use another matrix.",
+                item=i,
             )
         ratio = max(ratio, most[i] / (least[i] - unit * most[i]))
     return EXACT + unit * ratio * (1 + ratio) / (1 - unit * ratio)

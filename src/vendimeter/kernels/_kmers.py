@@ -63,7 +63,8 @@ def kmer_codes(
         i = int(missing.argmax())
         raise InputError(
             f"item {i} ({brief(sequences[i])}) has no {k}-mer of the letters of {alphabet!r} alone; expected at least "
-            "one. Drop it, or use a smaller k."
+            "one. Drop it, or use a smaller k.",
+            item=i,
         )
     if not shorter:
         return rows, codes
@@ -120,7 +121,8 @@ def _digits(sequences: list[str], alphabet: str) -> tuple[np.ndarray, np.ndarray
         advice = "Remove gaps first: sequence.replace('-', '')." if letter in "-." else "Remove it."
         raise InputError(
             f"item {i} holds {brief(letter)} at position {place - starts[i]}; the kmer kernel with "
-            f"alphabet={alphabet!r} expected letters. {advice}"
+            f"alphabet={alphabet!r} expected letters. {advice}",
+            item=i,
         )
     return digits, starts
 

@@ -237,14 +237,16 @@ def rebuild(description: Any, load: str = "load") -> Kernel:
         names = printable(", ".join(functions), LONGEST)
         raise InputError(
             f"the kernel holds your own {several} ({names}), which no file can hold: "
-            f"pass {them}, {load}(path, kernel={shown(description, yours=True)})."
+            f"pass {them}, {load}(path, kernel={shown(description, yours=True)}).",
+            option="kernel",
         )
     try:
         return _made(description, _known())
     except (KeyError, TypeError, AttributeError):
         raise InputError(
             f"{shown(description)} does not describe a kernel that can be made from its parameters alone; expected one "
-            f"of Vendimeter's. Pass the kernel itself, {load}(path, kernel=your_kernel)."
+            f"of Vendimeter's. Pass the kernel itself, {load}(path, kernel=your_kernel).",
+            option="kernel",
         ) from None
 
 

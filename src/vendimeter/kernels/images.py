@@ -116,7 +116,8 @@ def _stacked(items: Any, size: tuple[int, int] | None) -> tuple[np.ndarray, bool
                 (h, w), (height, width) = shape, picture.shape[:2]
                 raise InputError(
                     f"item {i} is {width}×{height} pixels and item 0 is {w}×{h}; expected pictures of one size. Name "
-                    "one that they are resized to, such as Pixels(32)."
+                    "one that they are resized to, such as Pixels(32).",
+                    item=i,
                 )
             if grey and picture.ndim == 3:
                 rows, grey = _tripled(rows), False
@@ -141,7 +142,9 @@ def _refuse_black(rows: Any) -> None:
             place = part.start + int(np.argmin(to_host(lit)))
             raise InputError(
                 f"item {place} is a black picture, all zeros, and the cosine similarity with it is undefined. Remove "
-                "it, or compare the pixels by distance: pass them as rows, with kernel=vendimeter.kernels.RBF()."
+                "it, or compare the pixels by distance: pass them as rows, with kernel=vendimeter.kernels.RBF().",
+                item=place,
+                option="kernel",
             )
 
 

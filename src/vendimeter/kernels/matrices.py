@@ -158,7 +158,9 @@ class FromDistances(Kernel):
         if own[i] > tolerance:
             raise InputError(
                 f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
-                "similarities, use kernel='precomputed'."
+                "similarities, use kernel='precomputed'.",
+                item=i,
+                option="kernel",
             )
         off = max(float(own[i]), -lowest, 0.0)
         distances = xp.where(distances > 0, distances, 0.0)

@@ -96,7 +96,7 @@ class _Fingerprint(Jaccard):
                 for i, molecule in enumerate(molecules, part.start):
                     reason = self._reason(molecule)
                     if reason is not None:
-                        raise InputError(f"item {i} {reason}. Leave it out.")
+                        raise InputError(f"item {i} {reason}. Leave it out.", item=i)
                 # What an exception in a thread of RDKit does is end the process: only molecules that RDKit has just
                 # sanitized itself go there.
                 yield from make(molecules, _cores() if fresh else 1)
@@ -114,7 +114,9 @@ class _Fingerprint(Jaccard):
         return InputError(
             f"item {first}{shown} {parse(items[first])[1]}; the {self.name} kernel expected SMILES, or molecules of "
             f"RDKit.{several} {self!r}.valid(samples) gives a mask of the valid ones; vm.read(…, kind='molecules', "
-            "skip_broken=True) leaves the others out."
+            "skip_broken=True) leaves the others out.",
+            item=first,
+            option="skip_broken",
         )
 
 
@@ -126,7 +128,9 @@ def _cores() -> int:
 def _within(value: Any, name: str, low: int, high: int) -> int:
     number = as_number(value)
     if not (low <= number <= high and number == int(number)):
-        raise InputError(f"{name}={brief(value)}; expected a whole number from {low} to {high:,}.")
+        raise InputError(
+            f"{name}={brief(value)}; expected a whole number from {low} to {high:,}.", option=name
+        )
     return int(number)
 
 

@@ -173,7 +173,8 @@ class _Roots:
             value = float(values[bad][0])
             raise InputError(
                 f"item {positions[row]} holds the probability {value:.6g}{self.where}; expected numbers from 0 to 1. "
-                + (self.instead if math.isfinite(value) else "Remove or fill it.")
+                + (self.instead if math.isfinite(value) else "Remove or fill it."),
+                item=positions[row],
             )
         with np.errstate(over="ignore"):  # a sum that overflows is not 1, and said so
             sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
@@ -182,7 +183,8 @@ class _Roots:
             worst = int(xp.argmax(off))
             raise InputError(
                 f"the probabilities of item {positions[worst]}{self.where} sum to {digits(sums[worst])}; expected 1 "
-                f"in each row. Pass the probabilities of all classes, divided by their sum. {self.instead}"
+                f"in each row. Pass the probabilities of all classes, divided by their sum. {self.instead}",
+                item=positions[worst],
             )
         if is_sparse(rows):
             rows.data[:] = np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr)))
@@ -212,7 +214,8 @@ class _Softmax:
             )
             raise InputError(
                 f"item {positions[i]} {seen}; expected finite numbers, or −∞ for classes that are ruled out. Remove "
-                "or fill it."
+                "or fill it.",
+                item=positions[i],
             )
         # The square root of a softmax is a vector of norm 1 along exp(x/2). A difference of logits may overflow, one
         # of their halves may not.

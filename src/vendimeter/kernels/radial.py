@@ -44,7 +44,7 @@ def check_scale(scale: Any, name: str) -> float | str:
     if 0 < as_number(scale) < math.inf:
         return as_number(scale)
     raise InputError(
-        f"{name}={brief(scale)}; expected a number above 0, or 'median' for the median distance."
+        f"{name}={brief(scale)}; expected a number above 0, or 'median' for the median distance.", option=name
     )
 
 
@@ -102,7 +102,8 @@ def _scaled(rows: Any, scale: float, name: str) -> tuple[float, float]:
     if not largest * unit < 1e300:
         raise InputError(
             f"{name}={scale:g} is too small beside values of up to {largest:g}: distances in units of it "
-            "cannot be represented. Expected a larger one, or rescaled data."
+            "cannot be represented. Expected a larger one, or rescaled data.",
+            option=name,
         )
     return unit, scale * unit
 

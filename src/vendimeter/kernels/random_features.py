@@ -95,7 +95,9 @@ class RandomFeatures(Kernel):
             )
         count = whole_number(self.features, "features")
         if count % 2 and not isinstance(self.kernel, Jaccard):
-            raise InputError(f"features={count}; expected an even number: they come in pairs.")
+            raise InputError(
+                f"features={count}; expected an even number: they come in pairs.", option="features"
+            )
         object.__setattr__(self, "features", count)
         object.__setattr__(self, "seed", check_rng(self.seed, "seed"))
 
@@ -167,7 +169,8 @@ class _Waves:
             if np.isfinite(row).all():
                 raise InputError(
                     f"item {positions[i]} holds values too large beside the scale of the kernel; expected a larger "
-                    "scale, or rescaled data."
+                    "scale, or rescaled data.",
+                    item=positions[i],
                 )
             raise not_finite(row, int(positions[i]))
         scale = 1 / math.sqrt(self.pairs)
@@ -268,7 +271,8 @@ def _entries(rows: Any, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray
             raise InputError(
                 f"item {int(owners[i]) + part.start} holds the value {counts[i]}; random features of the jaccard "
                 f"kernel expected sets, binary vectors, or whole counts up to {HIGHEST}. Make such numbers of them, "
-                "for example rows > 0 or numpy.rint(10 * rows), or use Jaccard() itself on a sample of the items."
+                "for example rows > 0 or numpy.rint(10 * rows), or use Jaccard() itself on a sample of the items.",
+                item=int(owners[i]) + part.start,
             )
     sizes = np.bincount(owners, minlength=part.stop - part.start)
     return columns.astype(np.int64), counts.astype(np.int64), sizes

@@ -89,7 +89,8 @@ class KMer(Kernel):
         if self.alphabet is not None and len(ALPHABETS[self.alphabet]) ** self.k >= 2**62:
             raise InputError(
                 f"k={self.k} with alphabet={self.alphabet!r}; expected fewer than 2⁶² possible k-mers. Use a smaller "
-                "k, or leave alphabet= away."
+                "k, or leave alphabet= away.",
+                option="k",
             )
 
     def __repr__(self) -> str:
@@ -284,7 +285,8 @@ class Alignment(Kernel):
         if max(map(abs, scores)) > HIGHEST:
             raise InputError(
                 f"matrix={brief(self.matrix)}; expected scores up to {HIGHEST:g}, whose sums are numbers. Divide all "
-                "scores and gaps by one number: only their ratios matter."
+                "scores and gaps by one number: only their ratios matter.",
+                option="matrix",
             )
         object.__setattr__(self, "matrix", scores)
 
@@ -317,7 +319,8 @@ class Alignment(Kernel):
             if not score > 0:
                 raise InputError(
                     f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
-                    "above 0. Drop it, or use another matrix."
+                    "above 0. Drop it, or use another matrix.",
+                    item=i,
                 )
             own[i] = score
             return score

@@ -60,7 +60,9 @@ def _indexed(items: Sequence[Any], what: str) -> tuple[Any, list[Hashable]]:
         try:
             found = {columns.setdefault(member, len(columns)) for member in item}
         except TypeError:
-            raise InputError(f"item {i} is {brief(item)}; {what} expected hashable members.") from None
+            raise InputError(
+                f"item {i} is {brief(item)}; {what} expected hashable members.", item=i
+            ) from None
         indices.extend(sorted(found))
         ends.append(len(indices))
     shape = (len(items), max(len(columns), 1))
@@ -93,7 +95,8 @@ def elements(samples: Any) -> tuple[Any, list[Hashable] | None]:
             if not isinstance(item, set | frozenset):
                 raise InputError(
                     f"item {i} is {brief(item)} where others are sets; the jaccard kernel expected sets "
-                    "throughout."
+                    "throughout.",
+                    item=i,
                 )
         return _indexed(items, "the jaccard kernel")
     if isinstance(items, list | tuple) and items and _holds_text(items[0]):
@@ -228,7 +231,8 @@ def not_a_count(row: int, value: Any) -> InputError:
     """The error for a number that no set or count has."""
     return InputError(
         f"item {row} holds the value {value}; the jaccard kernel expected finite numbers from 0 up: binary "
-        "fingerprints or counts."
+        "fingerprints or counts.",
+        item=row,
     )
 
 
@@ -326,6 +330,7 @@ def _present(value: Any, position: int) -> Any:
     if any(is_missing(gap) for gap in gaps):
         raise InputError(
             f"item {position} has a missing value ({brief(value)}); the match kernel cannot tell whether "
-            "gaps are equal. Fill it, for example with 'unknown', or drop the item."
+            "gaps are equal. Fill it, for example with 'unknown', or drop the item.",
+            item=position,
         )
     return value

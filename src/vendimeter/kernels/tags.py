@@ -148,21 +148,24 @@ class Tags(Kernel):
                         "Fill or drop it."
                         if is_missing(item)
                         else "Leave the separator away for lists of tags."
-                    )
+                    ),
+                    item=i,
                 )
             return filter(None, map(str.strip, item.split(self.separator)))
         if isinstance(item, str | bytes):
             raise InputError(
                 f"item {i} is the text {brief(item)}, and list(…) of it would be its letters; {KERNEL} expected a "
                 "list, tuple or set of tags. For texts with several tags pass Tags(separator=';'), for one tag an "
-                "item use kernel='match'."
+                "item use kernel='match'.",
+                item=i,
+                option="kernel",
             )
         if isinstance(item, np.ndarray) or is_foreign(item):
             item = to_host(item).tolist()
         if not isinstance(item, list | tuple | set | frozenset):
             gap = " Give items without tags an empty list, or drop them." if is_missing(item) else ""
             raise InputError(
-                f"item {i} is {brief(item)}; {KERNEL} expected a list, tuple or set of tags.{gap}"
+                f"item {i} is {brief(item)}; {KERNEL} expected a list, tuple or set of tags.{gap}", item=i
             )
         return map(plain, item)
 
@@ -196,12 +199,15 @@ def _checked(tags: Iterable[Any], item: Any, i: int) -> Iterator[Hashable]:
     for tag in tags:
         if is_missing(tag) or _is_infinite(tag):
             kind = "missing" if is_missing(tag) else "infinite"
-            raise InputError(f"item {i} holds a tag that is {kind} ({brief(tag)}); drop it from the item.")
+            raise InputError(
+                f"item {i} holds a tag that is {kind} ({brief(tag)}); drop it from the item.", item=i
+            )
         try:
             hash(tag)
         except TypeError:
             raise InputError(
-                f"item {i} is {brief(item)}; {KERNEL} expected hashable tags, such as texts or numbers."
+                f"item {i} is {brief(item)}; {KERNEL} expected hashable tags, such as texts or numbers.",
+                item=i,
             ) from None
         yield tag
 
@@ -214,7 +220,8 @@ def _is_infinite(tag: Any) -> bool:
 def _raise_unknown(tag: Hashable, i: int, known: dict[Hashable, int]) -> int:
     raise InputError(
         f"item {i} has the tag {brief(tag)}, which is not in the vocabulary of {len(known)} tags; expected only those. "
-        "Add it to the vocabulary, or leave it out of the item."
+        "Add it to the vocabulary, or leave it out of the item.",
+        item=i,
     )
 
 
@@ -249,7 +256,9 @@ def _unit_indicators(rows: Any, positions: np.ndarray) -> Any:
 def _not_binary(position: int, value: float) -> InputError:
     return InputError(
         f"item {position} holds the value {digits(value)}; {KERNEL} expected 1 for each tag and 0 for the others. For "
-        "counts or weights of tags use kernel='cosine'."
+        "counts or weights of tags use kernel='cosine'.",
+        item=position,
+        option="kernel",
     )
 
 

@@ -89,7 +89,8 @@ class NGram(Kernel):
             object.__setattr__(self, "hashed", whole_number(self.hashed, "hashed"))
             if self.hashed > MOST:
                 raise InputError(
-                    f"hashed={self.hashed}; expected at most {MOST} columns for each length of gram."
+                    f"hashed={self.hashed}; expected at most {MOST} columns for each length of gram.",
+                    option="hashed",
                 )
 
     def __repr__(self) -> str:
@@ -195,7 +196,9 @@ class BLEU(Kernel):
         object.__setattr__(self, "n", whole_number(self.n, "n"))
         check(self.tokenizer)
         if not 0 < as_number(self.epsilon) < 1:
-            raise InputError(f"epsilon={brief(self.epsilon)}; expected a number above 0 and below 1.")
+            raise InputError(
+                f"epsilon={brief(self.epsilon)}; expected a number above 0 and below 1.", option="epsilon"
+            )
         Policy(project=self.project)
 
     def __repr__(self) -> str:

@@ -26,7 +26,9 @@ STEEPEST = 1000  # degree of a polynomial kernel: the product of so many
 def not_finite(row: np.ndarray, position: int) -> InputError:
     """The error for a row with a value that is not finite."""
     value = row[~np.isfinite(row)][0]
-    return InputError(f"item {position} holds the value {value}; expected finite numbers. Remove or fill it.")
+    return InputError(
+        f"item {position} holds the value {value}; expected finite numbers. Remove or fill it.", item=position
+    )
 
 
 def _values(rows: Any, i: int) -> np.ndarray:
@@ -68,7 +70,8 @@ def unit_rows(rows: Any, positions: np.ndarray, flags: list[Any] | None = None) 
 def _zeros(position: int) -> InputError:
     return InputError(
         f"item {position} is all zeros, and the cosine similarity of a zero vector is undefined. Remove it, "
-        "or use another kernel."
+        "or use another kernel.",
+        item=position,
     )
 
 
@@ -125,7 +128,8 @@ class Cosine(Kernel):
             raise InputError(
                 "samples has a single column, and the cosine similarity of two numbers is only ever 1 or "
                 f"−1. For {rows.shape[0]} numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale); "
-                "for vectors expected at least two columns."
+                "for vectors expected at least two columns.",
+                option="kernel",
             )
         return FeatureRows(rows, unit_rows, rounding=(rows.shape[1] / 2 + 4) * UNIT, upcasts=True)
 
@@ -156,10 +160,13 @@ class Polynomial(Kernel):
         object.__setattr__(self, "degree", whole_number(self.degree, "degree"))
         if self.degree > STEEPEST:
             raise InputError(
-                f"degree={self.degree}; expected one up to {STEEPEST}. For a similarity that falls faster take RBF."
+                f"degree={self.degree}; expected one up to {STEEPEST}. For a similarity that falls faster take RBF.",
+                option="degree",
             )
         if not 0 <= as_number(self.offset) < math.inf:
-            raise InputError(f"offset={brief(self.offset)}; expected a finite number from 0 up.")
+            raise InputError(
+                f"offset={brief(self.offset)}; expected a finite number from 0 up.", option="offset"
+            )
 
     @property
     def needs_all(self) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 
 from vendimeter._arrays import length
 from vendimeter._figures import Figures
-from vendimeter._measured import about
-from vendimeter._messages import brief, in_group, unknown
+from vendimeter._messages import about, brief, in_group, unknown
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.metrics import (

@@ -22,9 +22,8 @@ from vendimeter._arrays import (
     take,
     to_list,
 )
-from vendimeter._measured import about
 from vendimeter._membership import join, read
-from vendimeter._messages import brief, unknown
+from vendimeter._messages import about, brief, unknown
 from vendimeter._score import refuse_matrix
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.collection import Collection

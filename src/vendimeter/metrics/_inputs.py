@@ -10,8 +10,7 @@ import numpy as np
 
 from vendimeter._arrays import as_rows, is_frame_column, is_table, is_text, refuse_masked, to_numpy, unwrapped
 from vendimeter._devices import as_like, double, is_foreign, local, namespace, select, to_host
-from vendimeter._measured import about
-from vendimeter._messages import brief, shape_of, unknown
+from vendimeter._messages import about, brief, shape_of, unknown
 from vendimeter.errors import InputError
 
 __all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]
@@ -89,9 +88,10 @@ def wide_block(rows: Any, index: slice | np.ndarray, what: str = "samples") -> A
         host = to_host(block)
         i, j = (int(place) for place in np.argwhere(~np.isfinite(host))[0])
         at = i + (index.start or 0) if isinstance(index, slice) else int(index[i])
-        prefix = "" if what == "samples" else f"{what}: "
         raise InputError(
-            f"{prefix}item {at} holds {host[i, j]} in column {j}; expected finite numbers. Fill it, or drop the item."
+            f"item {at} holds {host[i, j]} in column {j}; expected finite numbers. Fill it, or drop the item.",
+            item=at,
+            collection=None if what == "samples" else what,
         )
     return block
 

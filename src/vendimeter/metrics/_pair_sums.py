@@ -211,7 +211,8 @@ def _looked_at(similarity: Pairwise, names: np.ndarray) -> Similarity:
     if similarity.policy.normalize or similarity.policy.symmetrize:
         raise InputError(
             f"the {similarity.n}×{similarity.n} matrix of a function does not fit into 4 GiB, and normalize=True or "
-            "symmetrize=True needs all of it; expected a function that needs no mending, or fewer items."
+            "symmetrize=True needs all of it; expected a function that needs no mending, or fewer items.",
+            option="normalize",
         )
     return similarity
 
@@ -295,7 +296,8 @@ def _raised(block: Any, power: float, noise: float, scale: float, name: str) -> 
         if lowest < -noise:
             raise InputError(
                 f"a similarity is {digits(lowest)}, and its power {name}={power:g} is not a real number; expected "
-                f"similarities from 0 up, or a whole {name}."
+                f"similarities from 0 up, or a whole {name}.",
+                option=name,
             )
         block = xp.where(block > 0, block, 0.0 * block)
     return (block if scale == 1 else block / scale) ** power

@@ -113,10 +113,10 @@ def labels_of(samples: Any, metric: str) -> np.ndarray | None:
     for i, item in enumerate(items):
         if is_missing(item):
             raise InputError(
-                f"item {i} is missing ({brief(item)}); {metric} expected a label. Fill or drop it."
+                f"item {i} is missing ({brief(item)}); {metric} expected a label. Fill or drop it.", item=i
             )
         if not isinstance(item, str | bytes | bool | int | np.integer | np.bool_):
-            raise _no_labels(f"item {i} is {brief(item)}", metric)
+            raise _no_labels(f"item {i} is {brief(item)}", metric).at(item=i)
         found.setdefault(item, len(found))
     return np.array([found[item] for item in items])
 

@@ -111,7 +111,8 @@ def _texts(samples: Any, metric: str, *, asked: bool) -> list[Any]:
     if asked and odd is not None:
         raise InputError(
             f"item {odd} is a list of strings, {brief(list(texts[odd]))}, which may be the tokens of one text or the "
-            "texts of one group; pass groups=False for tokens, or groups=True for groups."
+            "texts of one group; pass groups=False for tokens, or groups=True for groups.",
+            item=odd,
         )
     return texts
 

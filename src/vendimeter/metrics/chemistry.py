@@ -12,8 +12,8 @@ import numpy as np
 
 from vendimeter._arrays import is_missing
 from vendimeter._figures import Figures
-from vendimeter._measured import about, collected
-from vendimeter._messages import brief
+from vendimeter._measured import collected
+from vendimeter._messages import about, brief
 from vendimeter._molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter._optional import require
 from vendimeter._options import check_flag, check_progress, whole_number
@@ -271,7 +271,9 @@ class _Reader:
         other = next((i for i, item in enumerate(items) if not is_missing(item)), None)
         if other is not None:
             raise InputError(
-                f"no item is a text or a molecule of RDKit, and item {other} {parse(items[other])[1]}; expected SMILES."
+                f"no item is a text or a molecule of RDKit, and item {other} {parse(items[other])[1]}; expected "
+                "SMILES.",
+                item=other,
             )
 
     def _refuse_large(self, items: Sequence[Any]) -> None:
@@ -283,7 +285,7 @@ class _Reader:
             elif isinstance(item, self._chem.Mol) and item.GetNumHeavyAtoms() > MOST_ATOMS:
                 found = too_many(item.GetNumHeavyAtoms())
             if found is not None:
-                raise InputError(f"item {i} {found}. Leave it out.")
+                raise InputError(f"item {i} {found}. Leave it out.", item=i)
 
     def _molecules(self, items: Sequence[Any]) -> Iterator[Any]:
         """The molecules of the valid items, newly made here."""

@@ -13,9 +13,9 @@ from vendimeter import _tables
 from vendimeter._arrays import as_list
 from vendimeter._devices import is_foreign, transposed
 from vendimeter._figures import Figure
-from vendimeter._measured import about, collected
+from vendimeter._measured import collected
 from vendimeter._membership import join
-from vendimeter._messages import brief, shape_of
+from vendimeter._messages import about, brief, shape_of
 from vendimeter._options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError

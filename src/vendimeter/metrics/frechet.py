@@ -12,7 +12,8 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter._figures import Figure
-from vendimeter._measured import about, collected
+from vendimeter._measured import collected
+from vendimeter._messages import about
 from vendimeter._options import byte_count, bytes_shown
 from vendimeter._progress import Progress
 from vendimeter.errors import InputError, TooLargeError

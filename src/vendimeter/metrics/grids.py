@@ -149,7 +149,8 @@ def grid_coverage(
             raise InputError(
                 f"item {i + part.start} has {digits(block[i, j])} in column {j}, outside the bounds "
                 f"{digits(low[j])} to {digits(high[j])}; expected values within them. Pass wider bounds, or "
-                "outside='clip' to count such samples in the nearest cell."
+                "outside='clip' to count such samples in the nearest cell.",
+                item=i + part.start,
             )
         clipped += int(np.count_nonzero(beyond.any(axis=1)))
         places[part] = _places(np.clip(block, low, high), low, high, sizes)

@@ -248,7 +248,7 @@ def _joined(texts: list[str]) -> Iterator[bytes]:
     for i, text in enumerate(texts):
         if i:
             block += b"\n"
-        check_characters(text, f"item {i}")
+        check_characters(text, f"item {i}", item=i)
         block += text.encode()
         if len(block) >= AT_ONCE:
             yield bytes(block)

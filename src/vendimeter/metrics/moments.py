@@ -11,8 +11,8 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
-from vendimeter._measured import about, collected
-from vendimeter._messages import brief, shape_of
+from vendimeter._measured import collected
+from vendimeter._messages import about, brief, shape_of
 from vendimeter._options import as_number, bytes_shown
 from vendimeter.errors import (
     EmptyError,

@@ -12,8 +12,7 @@ import numpy as np
 
 from vendimeter._arrays import as_list, refuse_set
 from vendimeter._figures import Figure
-from vendimeter._measured import about
-from vendimeter._messages import brief, in_group, unknown
+from vendimeter._messages import about, brief, in_group, unknown
 from vendimeter._optional import require
 from vendimeter._options import check_flag
 from vendimeter._progress import Progress

@@ -154,7 +154,8 @@ def mean_similarity(
     if not others.min() > 0:
         raise InputError(
             f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
-            "itself; expected two items of positive weight or more."
+            "itself; expected two items of positive weight or more.",
+            item=int(others.argmin()),
         )
     return row_sums(similarity, shares, own) / others
 
@@ -220,7 +221,8 @@ def leinster_cobbold(
         raise InputError(
             f"item {places[i]} has a mean similarity of {digits(ordinary[i])} with all items, itself among them with "
             f"{digits(shares[i])}, because some of its similarities are negative; expected similarities from 0 up. Use "
-            "another kernel, such as RBF()."
+            "another kernel, such as RBF().",
+            item=places[i],
         )
     found = [_power_mean(shares, ordinary, order) for order in orders]
     return SimilarityProfile(dict(zip(orders, found, strict=True)), n) if several else found[0]

@@ -128,7 +128,8 @@ def _check_sparse(rows: Any) -> None:
         i = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
         raise InputError(
             f"item {i} holds {rows.data[bad[0]]} in column {rows.indices[bad[0]]}; expected finite numbers. Fill it, "
-            "or drop the item."
+            "or drop the item.",
+            item=i,
         )
 
 

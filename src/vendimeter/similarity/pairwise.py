@@ -165,7 +165,8 @@ class Pairwise(Similarity):
             raise AsymmetryError(
                 f"the function is not symmetric: it gives {digits(float(there[a, b]))} for items {i} and {j}, and "
                 f"{digits(float(back[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
-                f"{mending('symmetrize')} to average the two."
+                f"{mending('symmetrize')} to average the two.",
+                option="symmetrize",
             )
 
     def keys(self, index: Index) -> list[Hashable] | None:

@@ -511,7 +511,9 @@ class Cholesky:
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, {lowest:.4g} is left of the similarity of item {self._names[i]} with itself (expected ≥ 0). "
                 f"Use a positive semidefinite kernel, or {mending('project')} to drop the negative eigenvalues, which "
-                "takes the exact method."
+                "takes the exact method.",
+                item=self._names[i],
+                option="project",
             )
 
     def spot_check(self) -> None:
@@ -537,7 +539,8 @@ class Cholesky:
                 f"the similarity matrix is not positive semidefinite: after {len(self.pivots)} items are accounted "
                 f"for, items {i} and {j} are more similar to each other than to themselves (by {beyond[a, b]:.4g}). "
                 f"Use a positive semidefinite kernel, or {mending('project')} to drop the negative eigenvalues, which "
-                "takes the exact method."
+                "takes the exact method.",
+                option="project",
             )
 
     # ------------------------------------------------------------------------------------------- what is known by it

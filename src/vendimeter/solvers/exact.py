@@ -324,5 +324,6 @@ def indefinite(lowest: float, mass: float, size: int) -> IndefiniteError:
     return IndefiniteError(
         f"the similarity matrix is not positive semidefinite: {what} (expected ≥ 0), and its negative "
         f"eigenvalues hold {mass:.4g} of a total of 1. Use a positive semidefinite kernel, or {mending('project')} "
-        "to drop them and have the removed mass recorded."
+        "to drop them and have the removed mass recorded.",
+        option="project",
     )

@@ -351,7 +351,8 @@ class _Search:
             raise IndefiniteError(
                 "the similarity matrix is not positive semidefinite: with trace 1, it has an eigenvalue of "
                 f"{lowest:.4g} or below (expected ≥ 0). Use a positive semidefinite kernel, or {mending('project')} to "
-                "drop negative eigenvalues and have their mass recorded, with method='exact'."
+                "drop negative eigenvalues and have their mass recorded, with method='exact'.",
+                option="project",
             )
 
     def _more(self, spectrum: Quadrature) -> float:
