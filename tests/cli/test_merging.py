@@ -13,7 +13,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.cli.checkpoints import Checkpoint, Place
-from vendimeter.cli.merging import merge, save
+from vendimeter.cli.merging import merge_files, save
 from vendimeter.cli.streaming import streamed
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.base import Broken
@@ -50,19 +50,21 @@ def text(result: Any) -> str:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_files_merge_as_accumulators_do(grouped: bool, tmp_path: Path) -> None:
     names = saved(tmp_path, grouped)
-    found = merge(names, ORDERS)
+    found = merge_files(names, ORDERS)
     first, *others = parts(grouped)
     assert text(found) == text(first.merge(*others).score(ORDERS))
     whole: Any = vm.score_groups(X, by=LABELS) if grouped else vm.score(X)
-    alone = merge(names, 1)
+    alone = merge_files(names, 1)
     if grouped:
         assert alone.labels == whole.labels
         assert np.allclose(alone.scores, whole.scores, rtol=1e-12)
     else:
         assert alone == pytest.approx(whole, rel=1e-12)
-    assert text(merge([str(tmp_path / "part-*.npz")], ORDERS)) == text(found)  # a pattern, in order of names
-    assert text(merge(names[1:2], 2)) == text(parts(grouped)[1].score(2))
-    assert text(merge(names, ORDERS, memory="3 kB" if grouped else None)) == text(
+    assert text(merge_files([str(tmp_path / "part-*.npz")], ORDERS)) == text(
+        found
+    )  # a pattern, in order of names
+    assert text(merge_files(names[1:2], 2)) == text(parts(grouped)[1].score(2))
+    assert text(merge_files(names, ORDERS, memory="3 kB" if grouped else None)) == text(
         found
     )  # most of it in files
 
@@ -70,8 +72,8 @@ def test_files_merge_as_accumulators_do(grouped: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_sum_of_all_is_a_file_again(grouped: bool, tmp_path: Path) -> None:
     names, out = saved(tmp_path, grouped), tmp_path / "all.npz"
-    found = merge(names, 1, out)
-    assert text(merge([out], 1)) == text(found)
+    found = merge_files(names, 1, out)
+    assert text(merge_files([out], 1)) == text(found)
     kind: Any = vm.GroupAccumulator if grouped else vm.Accumulator
     assert text(kind.load(out).score()) == text(found)
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
@@ -81,20 +83,20 @@ def test_files_that_are_there(tmp_path: Path) -> None:
     names = saved(tmp_path)
     out = tmp_path / "all.npz"
     out.write_text("precious")
-    for call in (lambda: merge(names, 1, out), lambda: save(vm.Accumulator(), out)):
+    for call in (lambda: merge_files(names, 1, out), lambda: save(vm.Accumulator(), out)):
         with pytest.raises(InputError, match=r"is there already; .* replace the file with --force"):
             call()
     assert out.read_text() == "precious"
     with pytest.raises(InputError, match="is there already"):
-        merge(names, 1, Path(names[0]))
-    expected = merge(names, 1)
-    assert merge(names, 1, out, overwrite=True) == expected
-    assert merge([out], 1) == expected
-    assert merge(names, 1, Path(names[0]), overwrite=True) == expected  # one of its own
-    assert merge(names[:1], 1) == expected
+        merge_files(names, 1, Path(names[0]))
+    expected = merge_files(names, 1)
+    assert merge_files(names, 1, out, overwrite=True) == expected
+    assert merge_files([out], 1) == expected
+    assert merge_files(names, 1, Path(names[0]), overwrite=True) == expected  # one of its own
+    assert merge_files(names[:1], 1) == expected
     for place, message in ((tmp_path, "is a folder"), (tmp_path / "none" / "a.npz", "there is no folder")):
         with pytest.raises(InputError, match=message):
-            merge(names, 1, place, overwrite=True)
+            merge_files(names, 1, place, overwrite=True)
 
 
 def test_what_does_not_belong_together(tmp_path: Path) -> None:
@@ -122,11 +124,11 @@ def test_what_does_not_belong_together(tmp_path: Path) -> None:
     ]  # fmt: skip
     for names, kind, message in cases:
         with pytest.raises(kind, match=message):
-            merge(names, 1, tmp_path / "all.npz")
+            merge_files(names, 1, tmp_path / "all.npz")
         assert not (tmp_path / "all.npz").exists()
-    assert merge([own], 1, kernel=Embed(np.negative)) == pytest.approx(vm.score(X[CUTS[1]]))
+    assert merge_files([own], 1, kernel=Embed(np.negative)) == pytest.approx(vm.score(X[CUTS[1]]))
     with pytest.raises(MismatchError, match=r"part-1.npz': the file was written with the kernel Cosine"):
-        merge([one], 1, kernel=Polynomial(3))
+        merge_files([one], 1, kernel=Polynomial(3))
 
 
 def test_damaged_files(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     ):
         Path(second).write_bytes(case)
         with pytest.raises(SavedStateError, match=r"part-1\.npz'"):
-            merge([first, second], 1)
+            merge_files([first, second], 1)
 
 
 def stream(batches: list[Collection], **options: Any) -> Any:
@@ -152,11 +154,13 @@ def test_runs_that_save_their_sum(tmp_path: Path) -> None:
     batches = [Collection(X[cut], skipped=Broken(skip=True, count=2)) for cut in CUTS]
     out = tmp_path / "sum.npz"
     found = stream(batches, save_to=out)
-    assert text(merge([out], ORDERS)) == text(found)
+    assert text(merge_files([out], ORDERS)) == text(found)
     assert found[1].diagnostics["left_out"] == 2
     save(parts(grouped=False)[0], tmp_path / "more.npz", left_out=3)
-    both = merge([out, tmp_path / "more.npz"], 1, tmp_path / "both.npz")
-    assert both.diagnostics["left_out"] == merge([tmp_path / "both.npz"], 1).diagnostics["left_out"] == 5
+    both = merge_files([out, tmp_path / "more.npz"], 1, tmp_path / "both.npz")
+    assert (
+        both.diagnostics["left_out"] == merge_files([tmp_path / "both.npz"], 1).diagnostics["left_out"] == 5
+    )
 
     def none() -> Any:
         raise AssertionError("the work was done before the name was looked at")
@@ -170,10 +174,10 @@ def test_runs_that_save_their_sum(tmp_path: Path) -> None:
 def test_checkpoints_merge_when_they_are_finished(tmp_path: Path) -> None:
     done, half = tmp_path / "done.npz", tmp_path / "half.npz"
     found = stream([Collection(X[cut]) for cut in CUTS], checkpoint=done, fingerprint={})
-    assert text(merge([done], ORDERS)) == text(found)
+    assert text(merge_files([done], ORDERS)) == text(found)
     with Checkpoint(half, {}) as checkpoint:
         checkpoint.save(parts(grouped=False)[1], Place(batches=1, items=118))
     with pytest.raises(
         InputError, match=r"half.npz' is the checkpoint of a run that is not finished, after 118 items"
     ):
-        merge([done, half], 1)
+        merge_files([done, half], 1)

@@ -17,7 +17,7 @@ __all__ = ["Facility", "points_of"]
 
 ALL = 8192  # items up to which all of them are to be represented
 POINTS = 4096  # beyond, so many drawn at random, or four times the number of chosen ones
-ALLOWANCE = 4e-7  # for the rounding of float32 in a similarity
+SIMILARITY_ALLOWANCE = 4e-7  # for the rounding of float32 in a similarity
 
 
 def points_of(n: int, k: int) -> int:
@@ -99,7 +99,7 @@ class Facility(Objective):
             found[part] = above.sum(axis=1, dtype=np.float64)
 
         self.items.spread(task, len(index), len(self._points), most=512)
-        return found + ALLOWANCE * len(self._points)
+        return found + SIMILARITY_ALLOWANCE * len(self._points)
 
     def _row(self, item: int) -> np.ndarray:
         return to_host(self._similar(np.array([item])))[0] if self._held is None else self._held[item]

@@ -15,7 +15,7 @@ from vendimeter.analysis._greedy_objectives import Objective
 
 __all__ = ["Farthest"]
 
-ALLOWANCE = 1e-5  # for the rounding of float32 in a squared distance
+DISTANCE_ALLOWANCE = 1e-5  # for the rounding of float32 in a squared distance
 
 
 class Farthest(Objective):
@@ -55,7 +55,7 @@ class Farthest(Objective):
             for seen in np.unique(missing[missing < m]).tolist():
                 self._approach(index[missing == seen], self.items.chosen_vectors(seen).astype(np.float32))
             self._seen[index] = m
-        return np.minimum(2 - 2 * self._nearest[index] + ALLOWANCE, self.ceiling)
+        return np.minimum(2 - 2 * self._nearest[index] + DISTANCE_ALLOWANCE, self.ceiling)
 
     def _approach(self, index: np.ndarray, rows: np.ndarray) -> None:
         def task(part: slice) -> None:

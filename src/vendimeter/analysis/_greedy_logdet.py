@@ -19,7 +19,7 @@ from vendimeter.analysis._greedy_objectives import Eigenbasis, Objective
 __all__ = ["LogDet"]
 
 NOTHING = 1e-10  # a share outside the span that rounding may have left
-ALLOWANCE = 1e-5  # for the rounding of float32 in a share
+SHARE_ALLOWANCE = 1e-5  # for the rounding of float32 in a share
 
 
 class LogDet(Objective):
@@ -68,7 +68,7 @@ class LogDet(Objective):
             for seen in np.unique(missing[missing < self._rank]).tolist():
                 self._reduce(index[missing == seen], directions[:, seen:])
             self._seen[index] = self._rank
-        return np.minimum(self._share[index] + ALLOWANCE, 1.0)
+        return np.minimum(self._share[index] + SHARE_ALLOWANCE, 1.0)
 
     def _reduce(self, index: np.ndarray, directions: np.ndarray) -> None:
         def task(part: slice) -> None:

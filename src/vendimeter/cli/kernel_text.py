@@ -41,7 +41,7 @@ def kernel_of(text: str, model: str | None = None) -> Kernel:
         if len(text) > LONGEST:
             raise ValueError
         tree = ast.parse(_with_plain_names(name), mode="eval").body
-        return _kernel(tree, text)
+        return _kernel_of(tree, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
@@ -107,7 +107,7 @@ def _unread(text: str) -> InputError:
     )
 
 
-def _kernel(node: ast.expr, text: str) -> Kernel:
+def _kernel_of(node: ast.expr, text: str) -> Kernel:
     found = _value(node, text)
     if isinstance(found, Kernel):
         return found
@@ -165,7 +165,7 @@ def _argument(node: ast.expr, text: str, *, column: bool = False) -> Any:
     if isinstance(node, ast.Name) and node.id not in ("inf", "nan"):
         return _made(node.id.replace("_", "-"), [], {}, text)
     if isinstance(node, ast.Call | ast.BinOp):
-        return _kernel(node, text)
+        return _kernel_of(node, text)
     try:
         return ast.literal_eval(node)
     except ValueError:

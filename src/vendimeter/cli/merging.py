@@ -16,7 +16,7 @@ from vendimeter.cli.checkpoints import Place
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.sources import files_of
 
-__all__ = ["merge", "refuse_existing", "refuse_input", "save"]
+__all__ = ["merge_files", "refuse_existing", "refuse_input", "save"]
 
 MEMORY = "1 GiB"  # for groups, unless the user says otherwise
 LEFT_OUT = "left_out"  # where in the header the number of broken records is
@@ -68,7 +68,7 @@ def save(
     >>> total = Accumulator()
     >>> total.update(np.eye(4))
     >>> save(total, Path(folder.name, "part.npz"))
-    >>> round(merge([folder.name + "/part.npz"], 1), 6)
+    >>> round(merge_files([folder.name + "/part.npz"], 1), 6)
     4.0
     >>> folder.cleanup()
     """
@@ -76,7 +76,7 @@ def save(
     total._write(Path(os.path.realpath(path)), {LEFT_OUT: left_out} if left_out else None)
 
 
-def merge(
+def merge_files(
     paths: Sequence[str | Path],
     orders: Any,
     out: Path | None = None,

@@ -57,7 +57,7 @@ def merge(
     work.check_solving(Solving(memory=memory))
     check_gate(fail_under, orders)
     with work.working(running) as said:
-        result = merging.merge(files, orders, save, output.force, memory=memory)
+        result = merging.merge_files(files, orders, save, output.force, memory=memory)
     words, sheets = words_and_tables(result)
     found = result.to_dict()
     answer = Answer("merge", found, words, sheets, _source(files, found), running.seed)

@@ -87,7 +87,7 @@ def streamed(
     files, form, limit
         What is read, as the user named it, for the fraction that is done; without it only the rate is shown.
     save_to : Path, optional
-        Where to write the accumulator, for `vendimeter.cli.merging.merge`.
+        Where to write the accumulator, for `vendimeter.cli.merging.merge_files`.
     overwrite : bool
         Whether a file of that name may be replaced.
 
