@@ -10,7 +10,6 @@ import pytest
 
 import vendimeter as vm
 from vendimeter import errors
-from vendimeter._messages import about, in_group
 from vendimeter.errors import (
     AsymmetryError,
     DiagonalError,
@@ -20,6 +19,8 @@ from vendimeter.errors import (
     TooLargeError,
     UnknownNameError,
     VendimeterError,
+    about,
+    in_group,
 )
 from vendimeter.io.collection import Collection
 

@@ -23,21 +23,15 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "errors": "_messages",
-    "optional": "_optional",
-    "options": "_options",
-    "threads": "solvers._threads",
-    "present": """_markup _progress cli.sheets cli.tables cli.terminal metrics._rendering
-        _report.charts _report.drawn _report.rasters""",
-    "data": """_arrays _arrow _devices _frames _membership _molecules _picture_files _pictures _tables _tokenizers
-        _weights io.collection""",
+    "present": """_markup _progress cli.sheets cli.tables cli.terminal metrics._rendering _report.charts
+        _report.drawn _report.rasters""",
+    "data": """_arrays _arrow _devices _frames _membership _molecules _picture_files _pictures _tables
+        _tokenizers _weights io.collection""",
     "similarity": "_matrix_checks metrics._edges analysis._neighbour_pairs",
-    "solvers": "_run _score_groups analysis._leading_modes analysis._subsets metrics._pair_sums",
+    "solvers": "_run analysis._leading_modes analysis._subsets metrics._pair_sums",
     "results": "_figures analysis._results group_means groups",
     "io": "analysis._streamed_parquet",
     "intake": "_report.given",
-    "diversity": "_measured",
-    "scoring": "_score",
     "streams": "_kept_rows _saved _score_stream accumulate accumulate_groups",
     "reports": "_report",
 }
@@ -45,6 +39,8 @@ PLACES = {module: package for package, modules in MOVES.items() for module in mo
 
 # Imports of a package above that stay: results draw themselves; the package's version and public names.
 ALLOWED = """
+_report.builder -> root
+_report.provenance -> root
 analysis._bandwidths_result -> plots.bandwidths
 analysis._comparison_result -> plots.comparison
 analysis._differences -> plots.comparison
@@ -56,10 +52,6 @@ analysis.near_copies -> plots.duplicates
 analysis.reweighting -> plots.reweighting
 analysis.selection -> plots.selection
 analysis.streamed -> plots.contributions
-groups -> plots
-results -> plots
-_report.builder -> root
-_report.provenance -> root
 cli.commands -> root
 cli.comparing -> root
 cli.explaining -> root
@@ -71,22 +63,22 @@ cli.reporting -> root
 cli.scoring -> root
 cli.selecting -> root
 compat.vendi -> root
+groups -> plots
+results -> plots
 """
 
 # Imports of a package above that have to go.
 TO_GO = """
-_measured -> _score
 _report.charts -> _report.document
 _report.charts -> _report.words
 _report.charts -> plots._style
 _report.drawn -> plots._style
-_report.given -> _score
 _report.given -> analysis._compared_groups
-_score_groups -> _score
-_score_groups -> groups
+_report.given -> scoring
 analysis._hashing -> metrics.graphs
 analysis._near_copy_search -> metrics.graphs
-analysis._results -> _score
+analysis._results -> scoring
+intake -> scoring
 io.collection -> io.base
 io.collection -> io.columns
 io.collection -> io.kinds
@@ -108,14 +100,8 @@ _report.items -> plots._items
 _report.matrix -> analysis._orderings
 _report.words -> analysis._rarefaction_population
 accumulate -> kernels._identity
-analysis._greedy -> solvers._threads
-analysis._greedy_items -> solvers._threads
-analysis._hashing -> solvers._threads
 analysis._neighbour_pairs -> metrics._edges
-analysis._neighbour_pairs -> solvers._threads
-analysis._pools -> solvers._threads
 analysis.decomposition -> metrics._pair_sums
-analysis.decomposition -> solvers._threads
 compat.text_utils -> kernels._ngrams
 compat.vendi -> metrics._pair_sums
 metrics.chemistry -> kernels._ratios

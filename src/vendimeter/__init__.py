@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vendimeter import encoders, errors, kernels, metrics, plots
     from vendimeter._report.builder import Report, report
-    from vendimeter._score import plan, profile, score
-    from vendimeter._score_groups import score_groups
     from vendimeter._score_stream import score_stream
     from vendimeter.accumulate import Accumulator
     from vendimeter.accumulate_groups import GroupAccumulator
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from vendimeter.io.collection import Collection
     from vendimeter.io.reading import read, read_batches
     from vendimeter.results import Profile, Score
+    from vendimeter.scoring import plan, profile, score, score_groups
     from vendimeter.spectrum import Spectrum
 
 __version__ = "0.1.0"
@@ -81,8 +80,6 @@ _HOMES = {
     name: home
     for home, names in {
         "_report.builder": ("Report", "report"),
-        "_score": ("plan", "profile", "score"),
-        "_score_groups": ("score_groups",),
         "_score_stream": ("score_stream",),
         "accumulate": ("Accumulator",),
         "accumulate_groups": ("GroupAccumulator",),
@@ -100,6 +97,7 @@ _HOMES = {
         "io.collection": ("Collection",),
         "io.reading": ("read", "read_batches"),
         "results": ("Profile", "Score"),
+        "scoring": ("plan", "profile", "score", "score_groups"),
         "spectrum": ("Spectrum",),
     }.items()
     for name in names

@@ -17,8 +17,7 @@ import numpy as np
 from vendimeter import _devices
 from vendimeter._devices import is_foreign, is_real, local
 from vendimeter._frames import is_strange_column, is_strange_table, known, vectors
-from vendimeter._messages import brief, shape_of
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, shape_of
 
 BLOCK_BYTES = 8 << 20  # working blocks are about this large: they fit the cache, and memory stays bounded
 

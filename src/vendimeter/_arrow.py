@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import shape_of
-from vendimeter._optional import require
+from vendimeter.errors import shape_of
+from vendimeter.optional import require
 
 __all__ = [
     "Flaws",

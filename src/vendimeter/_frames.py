@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vendimeter import _arrow
-from vendimeter._optional import require
 from vendimeter.errors import InputError
+from vendimeter.optional import require
 
 __all__ = ["is_strange_column", "is_strange_table", "known", "vectors"]
 

@@ -18,9 +18,8 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._messages import digits
-from vendimeter._options import check_flag
-from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
+from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError, digits
+from vendimeter.options import check_flag
 from vendimeter.spectrum import UNIT
 
 __all__ = [

@@ -11,9 +11,8 @@ import numpy as np
 from vendimeter import _tables
 from vendimeter._arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
 from vendimeter._devices import concat, is_foreign, local, namespace, to_host
-from vendimeter._messages import brief, shape_of
 from vendimeter._weights import Mass, check_sum
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, shape_of
 from vendimeter.io.collection import Collection
 
 __all__ = ["Membership", "join", "read", "split"]

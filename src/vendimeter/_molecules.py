@@ -8,8 +8,8 @@ from typing import Any
 
 from vendimeter._arrays import as_list, is_frame_column, is_missing, to_list
 from vendimeter._devices import is_foreign
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
+from vendimeter.errors import brief, printable
+from vendimeter.optional import require
 
 __all__ = [
     "LONGEST",

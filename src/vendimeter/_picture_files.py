@@ -20,9 +20,8 @@ from typing import IO, Any
 import numpy as np
 
 from vendimeter._devices import namespace, numpy_dtype, to_host
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
+from vendimeter.optional import require
 
 __all__ = ["LARGEST", "file_digest", "is_image", "levels", "on_white", "pillow", "pixels_of", "shown"]
 

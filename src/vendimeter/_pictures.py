@@ -20,10 +20,9 @@ import numpy as np
 
 from vendimeter._arrays import as_list, blocks, is_frame_column, is_sparse, to_list
 from vendimeter._devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
-from vendimeter._messages import about, brief, shape_of
-from vendimeter._options import as_number, whole_number
 from vendimeter._picture_files import is_image, levels, on_white, pillow, pixels_of, shown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, about, brief, shape_of
+from vendimeter.options import as_number, whole_number
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

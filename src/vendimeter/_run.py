@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vendimeter._messages import warn
-from vendimeter.errors import ToleranceWarning
+from vendimeter.errors import ToleranceWarning, warn
 from vendimeter.solvers.carry_out import carry_out
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan, Problem, choose, prepared

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, shape_of
-from vendimeter.errors import InputError, SavedStateError, VendimeterError
+from vendimeter.errors import InputError, SavedStateError, VendimeterError, brief, shape_of
 
 __all__ = ["Archive", "opened", "write"]
 

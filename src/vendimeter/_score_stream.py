@@ -13,9 +13,8 @@ import numpy as np
 
 from vendimeter._arrays import blocks, csr, is_sparse, is_table
 from vendimeter._devices import DEVICE_BYTES, is_foreign, local
-from vendimeter._messages import brief, shape_of
 from vendimeter.accumulate import Accumulator
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, shape_of
 from vendimeter.io.base import Broken
 from vendimeter.io.collection import Collection
 from vendimeter.io.reading import read_batches

@@ -10,8 +10,7 @@ import numpy as np
 
 from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
 from vendimeter._frames import known
-from vendimeter._messages import brief, unknown
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, unknown
 
 __all__ = [
     "check_alignment",

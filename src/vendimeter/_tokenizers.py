@@ -14,9 +14,8 @@ import numpy as np
 
 from vendimeter._arrays import as_list, is_missing, is_sparse
 from vendimeter._devices import is_foreign
-from vendimeter._messages import brief, check_characters, printable, shape_of, unknown
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, check_characters, printable, shape_of, unknown
+from vendimeter.optional import require
 
 __all__ = [
     "SACREBLEU",

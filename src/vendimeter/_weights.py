@@ -10,9 +10,8 @@ import numpy as np
 
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy, unwrapped
 from vendimeter._devices import is_foreign, local, numpy_dtype, to_host
-from vendimeter._messages import brief, digits, shape_of
 from vendimeter._tables import matrix
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits, shape_of
 
 __all__ = ["Mass", "check_sum", "probabilities", "raw_weights"]
 

@@ -16,18 +16,17 @@ from vendimeter import _frames, _saved
 from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter._devices import is_foreign, local, to_host, wide_mode
 from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
-from vendimeter._messages import brief, unknown
-from vendimeter._options import check_rng
 from vendimeter._run import run, unclaimed
-from vendimeter._score import to_score
 from vendimeter._tables import check_alignment
 from vendimeter._weights import Mass, raw_weights
-from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels._identity import difference, identity
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
+from vendimeter.options import check_rng
 from vendimeter.results import Profile
+from vendimeter.scoring import to_score
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.exact import Solution, of_gram
 from vendimeter.solvers.gram import PROBES, GramSum

@@ -19,8 +19,6 @@ from vendimeter._arrays import is_sparse, refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._kept_rows import joined
 from vendimeter._membership import Membership, read
-from vendimeter._messages import brief, unknown
-from vendimeter._options import byte_count, bytes_shown
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.accumulate import (
     Accumulator,
@@ -30,9 +28,18 @@ from vendimeter.accumulate import (
     several_hint,
     sum_bytes,
 )
-from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
+from vendimeter.errors import (
+    EmptyError,
+    InputError,
+    MismatchError,
+    SavedStateError,
+    TooLargeError,
+    brief,
+    unknown,
+)
 from vendimeter.groups import GroupScores
 from vendimeter.io.collection import Collection
+from vendimeter.options import byte_count, bytes_shown
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.groups import SolvedGroups, solve_groups

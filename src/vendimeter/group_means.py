@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import printable, unknown
+from vendimeter.errors import printable, unknown
 from vendimeter.results import data_frame, html_table, none_if_nan
 
 __all__ = ["Difference", "GroupMeans", "Mean", "means_of"]

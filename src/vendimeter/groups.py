@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._arrays import plain, to_list
-from vendimeter._messages import brief, printable, unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable, unknown
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
 from vendimeter.solvers.groups import SolvedGroups

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._markup import html_escaped
-from vendimeter._messages import unknown
-from vendimeter._optional import require
-from vendimeter._options import as_number
+from vendimeter.errors import unknown
+from vendimeter.optional import require
+from vendimeter.options import as_number
 from vendimeter.spectrum import Level, Spectrum, parse_order
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
+from vendimeter import threads as _threads
 from vendimeter.kernels import RBF, Cosine, FromFunction, Match, On, Precomputed
 from vendimeter.similarity import Features
-from vendimeter.solvers import _threads, gram
+from vendimeter.solvers import gram
 from vendimeter.solvers.plan import DENSE_LIMIT
 
 rng = np.random.default_rng(11)

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vendimeter._messages import brief
 from vendimeter._report._page_colours import themed
 from vendimeter._report._page_svg import inline_svg
 from vendimeter._report._page_text import MISSING, as_json, figures, shown
 from vendimeter._report.document import Chart, Column, Item, Section, Table
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 
 __all__ = ["Cell", "Drawing", "Names", "Picture", "cells", "drawing", "picture"]
 

@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import plain
-from vendimeter._options import generator
 from vendimeter._report.held import is_narrow
 from vendimeter._report.subject import Part, Subject
-from vendimeter._score import plan, score
-from vendimeter._score_groups import score_groups
 from vendimeter.analysis._subsets import subset_scores
 from vendimeter.analysis.comparison import Comparison, compare
 from vendimeter.analysis.decomposition import Contributions, contributions
@@ -22,7 +19,9 @@ from vendimeter.analysis.eigenmodes import Modes, modes
 from vendimeter.analysis.near_copies import Duplicates, duplicates
 from vendimeter.analysis.rarefaction import Rarefaction, rarefy
 from vendimeter.errors import UnansweredError, VendimeterError
+from vendimeter.options import generator
 from vendimeter.results import Profile, Score
+from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features
 from vendimeter.spectrum.base import Answer
 

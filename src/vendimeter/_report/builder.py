@@ -15,8 +15,6 @@ from typing import Any
 from vendimeter import __version__, _frames
 from vendimeter._devices import wide_mode
 from vendimeter._markup import html_escaped
-from vendimeter._messages import brief, check_characters, printable, unknown, warn
-from vendimeter._options import check_progress, check_rng
 from vendimeter._progress import Progress, showing
 from vendimeter._report import (
     companions,
@@ -37,9 +35,20 @@ from vendimeter._report.document import Document, Paragraph, Section
 from vendimeter._report.subject import Subject, subject_of
 from vendimeter._report.words import counted, note, order_sign
 from vendimeter.analysis._near_copy_search import SearchOptions
-from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarning, VendimeterError
+from vendimeter.errors import (
+    InputError,
+    MissingDependencyError,
+    ToleranceWarning,
+    VendimeterError,
+    brief,
+    check_characters,
+    printable,
+    unknown,
+    warn,
+)
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Precomputed
+from vendimeter.options import check_progress, check_rng
 from vendimeter.results import order_name
 from vendimeter.spectrum import parse_orders
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vendimeter._messages import printable
 from vendimeter._report.document import Chart, Table
 from vendimeter._report.words import joined
+from vendimeter.errors import printable
 from vendimeter.plots._style import GREY, PALETTE
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]

@@ -12,19 +12,18 @@ import numpy as np
 
 from vendimeter import _tables
 from vendimeter._arrays import take
-from vendimeter._messages import brief, printable, warn
-from vendimeter._optional import require
-from vendimeter._options import generator
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.charts import distinct_names
 from vendimeter._report.document import Block, Column, Section, Table
 from vendimeter._report.words import finite, note, of_order
-from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
+from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
 from vendimeter.metrics._given import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics._inputs import _encoder
 from vendimeter.metrics.tables import table
+from vendimeter.optional import require
+from vendimeter.options import generator
 
 __all__ = ["check_features", "section"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from vendimeter._messages import printable
 from vendimeter._report.charts import PERCENT, Axis, Layer, extent, values_of
 from vendimeter._report.rasters import hex_colour
+from vendimeter.errors import printable
 from vendimeter.plots._style import GREY, PALETTE
 
 __all__ = ["svg", "ticks"]

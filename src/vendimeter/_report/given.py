@@ -11,13 +11,12 @@ import numpy as np
 from vendimeter import _frames, _tables
 from vendimeter._arrays import is_sparse, length, refuse_set, to_list
 from vendimeter._membership import join, read, split
-from vendimeter._messages import brief, in_group, unknown
-from vendimeter._score import refuse_matrix, similarity_of
 from vendimeter._weights import probabilities
 from vendimeter.analysis._compared_groups import _looked_through
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, in_group, unknown
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Embed, FromDistances, Kernel, On, Precomputed, as_kernel
+from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["Given", "given_of"]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
 from vendimeter._report.alike_groups import alike
 from vendimeter._report.analyses import TESTED, Analyses
 from vendimeter._report.charts import Axis, Layer, chart, distinct_names
@@ -32,6 +31,7 @@ from vendimeter._report.words import (
     without_advice,
 )
 from vendimeter.analysis.comparison import Comparison
+from vendimeter.errors import brief
 from vendimeter.results import order_name, percentage
 
 __all__ = ["section"]

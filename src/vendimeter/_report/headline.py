@@ -22,10 +22,10 @@ from vendimeter._report.words import (
     sentence,
     shares,
 )
-from vendimeter._score_groups import score_groups
 from vendimeter.errors import VendimeterError
 from vendimeter.group_means import Mean
 from vendimeter.results import order_name
+from vendimeter.scoring import score_groups
 
 __all__ = ["facts", "headline", "section"]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._score import plan
 from vendimeter.analysis._subsets import held as dense_held
 from vendimeter.kernels import Kernel
+from vendimeter.scoring import plan
 from vendimeter.similarity import Features, Pairwise, Similarity
 
 __all__ = ["DENSE", "Held", "affordable_tol", "is_narrow", "kept"]

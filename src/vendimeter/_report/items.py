@@ -14,17 +14,16 @@ import numpy as np
 from vendimeter._arrays import length
 from vendimeter._devices import is_foreign, local, to_host
 from vendimeter._frames import known
-from vendimeter._messages import printable
 from vendimeter._molecules import MOST_DRAWN, parse
-from vendimeter._optional import require
 from vendimeter._picture_files import pillow
 from vendimeter._pictures import bands
 from vendimeter._report.document import Item
 from vendimeter._report.rasters import coloured, png
-from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.errors import InputError, MissingDependencyError, printable
 from vendimeter.io.collection import Collection
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
+from vendimeter.optional import require
 from vendimeter.plots._items import _pixels, _words, item_at, kind_of
 
 __all__ = ["Shown", "Source", "source_of"]

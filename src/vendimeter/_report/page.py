@@ -6,12 +6,12 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from vendimeter._optional import require
 from vendimeter._report import _page_assets as assets
 from vendimeter._report._page_blocks import Names, cells, drawing, picture
 from vendimeter._report._page_text import order_label, shown
 from vendimeter._report.document import Block, ByOrder, Chart, Document, Group
 from vendimeter.errors import InputError
+from vendimeter.optional import require
 
 __all__ = ["render"]
 

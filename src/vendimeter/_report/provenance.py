@@ -9,10 +9,10 @@ from importlib import metadata
 from typing import Any
 
 from vendimeter import __version__
-from vendimeter._messages import printable
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.document import Block, Code, Column, Group, Paragraph, Section, Table
 from vendimeter._report.words import counted, figure, note, order_sign
+from vendimeter.errors import printable
 from vendimeter.results import Score, duration, percentage
 
 __all__ = ["section", "versions"]

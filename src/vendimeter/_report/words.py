@@ -6,9 +6,9 @@ import math
 import re
 from typing import Any
 
-from vendimeter._messages import printable
 from vendimeter._report.document import Paragraph
 from vendimeter.analysis._rarefaction_population import Population
+from vendimeter.errors import printable
 from vendimeter.results import Score, _significant, order_name, percentage
 
 __all__ = [

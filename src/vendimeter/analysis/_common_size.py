@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vendimeter._options import generator
 from vendimeter.analysis._compared_groups import Drawn, Groups
 from vendimeter.analysis._pools import Pool, side_of
+from vendimeter.options import generator
 
 __all__ = ["BLOCKS", "Rarefied", "quantile", "rarefied", "standard_error"]
 

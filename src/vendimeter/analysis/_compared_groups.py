@@ -13,13 +13,12 @@ from vendimeter import _frames, _tables
 from vendimeter._arrays import blocks, is_sparse, is_table, refuse_set
 from vendimeter._devices import is_foreign, local, namespace
 from vendimeter._membership import Membership, join, read, split
-from vendimeter._messages import brief, in_group, shape_of
-from vendimeter._score import refuse_matrix, similarity_of
 from vendimeter._weights import Mass, raw_weights
 from vendimeter.analysis._subsets import held
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 
 __all__ = ["Drawn", "Groups", "gathered"]

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter._options import whole_number
 from vendimeter.analysis._common_size import BLOCKS, Rarefied
 from vendimeter.analysis._compared_groups import Groups
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.options import whole_number
 
 __all__ = ["COMMON", "LEAST", "LOWEST", "MANY", "common_size", "first_notes", "no_intervals", "used_notes"]
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._messages import group_name
 from vendimeter.analysis._differences import Differences
 from vendimeter.analysis._results import Result
-from vendimeter.errors import UnansweredError
+from vendimeter.errors import UnansweredError, group_name
 from vendimeter.groups import _plain
 from vendimeter.results import Score, data_frame, number, order_name, percentage
 

@@ -13,18 +13,17 @@ from vendimeter import _frames
 from vendimeter._arrays import refuse_set
 from vendimeter._devices import wide_mode
 from vendimeter._figures import Figure
-from vendimeter._measured import collected, measured
-from vendimeter._messages import about
-from vendimeter._options import check_rng
-from vendimeter._score import similarity_of
 from vendimeter._tables import check_alignment, column, has_columns
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, about
+from vendimeter.intake import collected, measured
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import On
 from vendimeter.kernels.algebra import multiply
+from vendimeter.options import check_rng
 from vendimeter.results import Score
+from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import UNIT, Level, parse_order

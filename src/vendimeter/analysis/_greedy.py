@@ -18,8 +18,8 @@ import numpy as np
 from vendimeter.analysis._greedy_items import Items
 from vendimeter.analysis._greedy_objectives import Objective
 from vendimeter.analysis._greedy_rules import Rules
-from vendimeter.solvers._threads import workers
 from vendimeter.solvers.plan import SLOW
+from vendimeter.threads import workers
 
 __all__ = ["Chosen", "Greedy", "Worth", "sample_size"]
 

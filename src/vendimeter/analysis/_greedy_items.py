@@ -18,7 +18,7 @@ from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, evened, move, namespace, to_host, transposed
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Pairwise, Similarity, span
-from vendimeter.solvers._threads import run
+from vendimeter.threads import run
 
 __all__ = ["Items", "items_of"]
 

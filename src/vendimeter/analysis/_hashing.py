@@ -20,14 +20,14 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host
-from vendimeter._options import generator
 from vendimeter._progress import Progress
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, in_order, inner, judged, margin_of, single
 from vendimeter.analysis._recall import Recall, interval
 from vendimeter.metrics.graphs import _joined
+from vendimeter.options import generator
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.similarity.base import parts_of
-from vendimeter.solvers._threads import workers
+from vendimeter.threads import workers
 
 __all__ = ["hashed_clusters"]
 

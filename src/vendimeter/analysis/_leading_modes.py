@@ -15,8 +15,8 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, to_host
 from vendimeter._matrix_checks import mending, tolerance_of
-from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError
+from vendimeter.options import generator
 from vendimeter.similarity import Features, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
 from vendimeter.solvers.eigenvectors import decompose

@@ -11,11 +11,10 @@ import numpy as np
 
 from vendimeter._figures import plain
 from vendimeter._membership import Membership
-from vendimeter._messages import brief, printable
-from vendimeter._options import as_number, whole_number
 from vendimeter.analysis._orderings import ordering
 from vendimeter.analysis._results import Result, frozen
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
+from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import Similarity
 
 if TYPE_CHECKING:

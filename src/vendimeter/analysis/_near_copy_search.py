@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
-from vendimeter._options import as_number, check_flag
 from vendimeter.analysis._distinct_items import DistinctItems
 from vendimeter.analysis._hashing import hashed_clusters
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, within
 from vendimeter.analysis._recall import Recall
-from vendimeter.errors import InputError, TooLargeError
+from vendimeter.errors import InputError, TooLargeError, brief, unknown
 from vendimeter.metrics.graphs import _joined
+from vendimeter.options import as_number, check_flag
 from vendimeter.results import duration
 from vendimeter.similarity import Features, Pairwise, Similarity
 

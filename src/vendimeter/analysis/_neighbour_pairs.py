@@ -21,7 +21,7 @@ from vendimeter._progress import Progress
 from vendimeter.metrics._edges import Entries
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.similarity.base import positions_of
-from vendimeter.solvers._threads import workers
+from vendimeter.threads import workers
 
 __all__ = [
     "Levels",

@@ -16,9 +16,8 @@ import numpy as np
 from vendimeter import _tables
 from vendimeter._arrays import blocks, to_list
 from vendimeter._membership import Membership
-from vendimeter._messages import brief, unknown
-from vendimeter._options import generator
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
+from vendimeter.options import generator
 
 __all__ = [
     "ORDERS",

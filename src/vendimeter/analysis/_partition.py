@@ -15,8 +15,8 @@ from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host, transposed
 from vendimeter._membership import Membership
 from vendimeter._run import run
-from vendimeter._score import to_score
 from vendimeter.results import Score
+from vendimeter.scoring import to_score
 from vendimeter.similarity import Features, Matrix, Similarity, span
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.plan import Problem

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vendimeter._options import generator
 from vendimeter.analysis._compared_groups import Groups
 from vendimeter.analysis._pools import Pool, side_of
+from vendimeter.options import generator
 
 __all__ = ["holm", "items_tested", "permutation_test"]
 

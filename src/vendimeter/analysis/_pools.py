@@ -17,9 +17,9 @@ from vendimeter.analysis._subsets import held
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.solvers import dense
-from vendimeter.solvers._threads import run, workers
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill
+from vendimeter.threads import run, workers
 
 __all__ = ["Pool", "side_of"]
 

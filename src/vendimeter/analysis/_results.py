@@ -11,8 +11,8 @@ import numpy as np
 from vendimeter._figures import Figures
 from vendimeter._markup import html_escaped
 from vendimeter._run import unclaimed
-from vendimeter._score import to_score
 from vendimeter.results import Score, html_table
+from vendimeter.scoring import to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
 

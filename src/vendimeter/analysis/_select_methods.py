@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vendimeter._devices import to_host
-from vendimeter._options import generator
 from vendimeter.analysis._facility import Facility, points_of
 from vendimeter.analysis._farthest import Farthest
 from vendimeter.analysis._greedy import Chosen, Greedy, Worth
@@ -19,6 +18,7 @@ from vendimeter.analysis._greedy_rules import Rules
 from vendimeter.analysis._greedy_vendi import VendiGain
 from vendimeter.analysis._subsets import held, subset_scores
 from vendimeter.errors import TooLargeError
+from vendimeter.options import generator
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.plan import EXACT_SIDE
 

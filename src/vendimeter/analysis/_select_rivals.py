@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
-from vendimeter._options import generator
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._select_methods import (
     METHODS,
@@ -21,7 +19,8 @@ from vendimeter.analysis._select_methods import (
     part_of,
     prefix_scores,
 )
-from vendimeter.errors import InputError, TooLargeError
+from vendimeter.errors import InputError, TooLargeError, brief, unknown
+from vendimeter.options import generator
 from vendimeter.results import Score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers import plan

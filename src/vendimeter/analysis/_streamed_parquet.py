@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
-from vendimeter._options import check_flag
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.picture_files import ENDINGS as PICTURES
 from vendimeter.io.sources import File
+from vendimeter.optional import require
+from vendimeter.options import check_flag
 
 __all__ = ["Layout", "Output"]
 

@@ -11,16 +11,15 @@ import numpy as np
 
 from vendimeter._arrays import blocks, is_sparse
 from vendimeter._devices import as_like, move, to_host, transposed, wide_mode
-from vendimeter._messages import brief
-from vendimeter._options import whole_number
 from vendimeter._score_stream import in_place
 from vendimeter.analysis._shares import Shares
 from vendimeter.analysis.decomposition import in_order, shares_of
-from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief
 from vendimeter.io.collection import Collection
 from vendimeter.io.reading import read_batches
 from vendimeter.io.sources import files_of
 from vendimeter.kernels import Kernel
+from vendimeter.options import whole_number
 from vendimeter.similarity import Features, Index
 from vendimeter.solvers import dense
 from vendimeter.solvers.eigenvectors import Decomposition, eigenpairs

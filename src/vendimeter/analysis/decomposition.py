@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._devices import move, to_host
-from vendimeter._measured import collected, measured
-from vendimeter._options import check_flag, whole_number
 from vendimeter._progress import Progress
 from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
+from vendimeter.intake import collected, measured
 from vendimeter.metrics._pair_sums import present, row_sums
+from vendimeter.options import check_flag, whole_number
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Features, Similarity
-from vendimeter.solvers._threads import run, workers
 from vendimeter.solvers.eigenvectors import Decomposition, decompose
 from vendimeter.spectrum import parse_order
+from vendimeter.threads import run, workers
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

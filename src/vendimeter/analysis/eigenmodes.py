@@ -8,13 +8,13 @@ import numpy as np
 
 from vendimeter import _frames, _tables
 from vendimeter._arrays import refuse_set
-from vendimeter._measured import collected, measured
 from vendimeter._membership import Membership, read
-from vendimeter._options import check_rng, whole_number
 from vendimeter.analysis._leading_modes import leading
 from vendimeter.analysis._modes_result import Ends, Modes
 from vendimeter.analysis._results import frozen
+from vendimeter.intake import collected, measured
 from vendimeter.io.collection import Collection
+from vendimeter.options import check_rng, whole_number
 
 __all__ = ["Ends", "Modes", "modes"]
 

@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._measured import collected, measured
-from vendimeter._options import check_rng, whole_number
 from vendimeter._run import run
-from vendimeter._score import to_score
 from vendimeter.analysis._family_pairs import (
     Conditional,
     Information,
@@ -28,7 +25,10 @@ from vendimeter.analysis._family_pairs import (
 from vendimeter.analysis._greedy_rules import qualities
 from vendimeter.analysis._scored import scored
 from vendimeter.errors import InputError, TooLargeError
+from vendimeter.intake import collected, measured
+from vendimeter.options import check_rng, whole_number
 from vendimeter.results import Score
+from vendimeter.scoring import to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._measured import collected, measured
-from vendimeter._messages import brief
-from vendimeter._options import check_rng
 from vendimeter.analysis._distinct_items import DistinctItems
 from vendimeter.analysis._near_copy_search import SearchOptions, clustered, hashed, search_method
 from vendimeter.analysis._neighbour_pairs import levels_of, similar_pairs
 from vendimeter.analysis._recall import Recall
 from vendimeter.analysis._results import Result, frozen
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.intake import collected, measured
+from vendimeter.options import check_rng
 from vendimeter.results import Score, number, percentage
 from vendimeter.spectrum import parse_orders
 

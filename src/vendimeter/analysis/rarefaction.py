@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._measured import collected, measured
-from vendimeter._messages import brief
-from vendimeter._options import check_confidence, check_rng, generator, whole_number
 from vendimeter._progress import Progress
 from vendimeter._weights import raw_weights
 from vendimeter.analysis._jackknife import check_groups, of_split
@@ -27,7 +24,9 @@ from vendimeter.analysis._rarefaction_result import Rarefaction
 from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.intake import collected, measured
+from vendimeter.options import check_confidence, check_rng, generator, whole_number
 from vendimeter.results import Score
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.plan import EXACT_SIDE

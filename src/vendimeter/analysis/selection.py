@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._measured import collected, measured
-from vendimeter._messages import brief, unknown
-from vendimeter._options import as_number, byte_count, check_rng
 from vendimeter._progress import Progress
 from vendimeter.analysis._greedy_rules import Rules, check_k, qualities, rules_of
 from vendimeter.analysis._results import Result, frozen
@@ -26,9 +23,11 @@ from vendimeter.analysis._select_methods import (
 )
 from vendimeter.analysis._select_rivals import ORDERS, Rivals, check_compare, rivals_of, score_part
 from vendimeter.analysis._subsets import held
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
 from vendimeter.groups import _plain
+from vendimeter.intake import collected, measured
 from vendimeter.io.collection import Collection
+from vendimeter.options import as_number, byte_count, check_rng
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.solvers.plan import HOST_MEMORY

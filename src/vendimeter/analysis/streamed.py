@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._messages import unknown
-from vendimeter._options import check_flag, check_rng
 from vendimeter._progress import Progress
 from vendimeter.accumulate import Accumulator
 from vendimeter.analysis._results import Result, frozen, score_of
@@ -18,8 +16,9 @@ from vendimeter.analysis._shares import Shares
 from vendimeter.analysis._streamed_parquet import Layout, Output
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
 from vendimeter.analysis.decomposition import HEAVY
-from vendimeter.errors import MismatchError
+from vendimeter.errors import MismatchError, unknown
 from vendimeter.io.reading import read_batches
+from vendimeter.options import check_flag, check_rng
 from vendimeter.results import Score, number
 from vendimeter.spectrum import parse_order
 

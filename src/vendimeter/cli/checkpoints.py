@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import _saved
-from vendimeter._messages import brief, printable
 from vendimeter.accumulate import Accumulator
 from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.fingerprints import difference, reading_fingerprint
-from vendimeter.errors import InputError, MismatchError, SavedStateError
+from vendimeter.errors import InputError, MismatchError, SavedStateError, brief, printable
 from vendimeter.kernels import Kernel
 
 __all__ = ["Checkpoint", "Place", "reading_fingerprint"]

@@ -116,7 +116,7 @@ def _each(labels: Any) -> list[Any]:
 
 def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] = ()) -> Any:
     """The label that is meant; a collection may be named by its path, too."""
-    from vendimeter._messages import unknown
+    from vendimeter.errors import unknown
 
     if name is None:
         return None

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import __version__
-from vendimeter._messages import brief, printable
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Broken
 from vendimeter.io.reading import _DATASET as DATASET
 from vendimeter.io.sources import File, files_of

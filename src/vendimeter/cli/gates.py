@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from vendimeter._messages import brief, digits
 from vendimeter.cli.failures import GateError
 from vendimeter.cli.options import Running
 from vendimeter.cli.outputs import Answer
 from vendimeter.cli.terminal import say
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits
 
 __all__ = ["check", "check_gate", "gate_of"]
 

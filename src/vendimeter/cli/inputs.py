@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import printable
 from vendimeter.cli.kernel_text import columns_of, kernel_of
 from vendimeter.cli.options import Reading, Similarity
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, printable
 from vendimeter.io.collection import Collection
 from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import KINDS, guess

@@ -6,8 +6,7 @@ import ast
 import re
 from typing import Any
 
-from vendimeter._messages import printable, unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, printable, unknown
 from vendimeter.kernels import Embed, Kernel, On, RandomFeatures, as_kernel, by_name
 
 __all__ = ["columns_of", "kernel_of"]

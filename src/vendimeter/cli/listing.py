@@ -75,8 +75,8 @@ def kernels(name: str | None, output: Output) -> None:
     They are written on the command line as in 'ngram(1, 2)', with parameters in brackets, and combine:
     '0.5*on(shape, match) + 0.5*on(colour, match)'. In Python every function of two items is a kernel.
     """
-    from vendimeter._messages import unknown
     from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.errors import unknown
 
     check_target(output)
     known = _known()

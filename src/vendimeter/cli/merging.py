@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import _saved
-from vendimeter._messages import printable
 from vendimeter.accumulate import Accumulator
 from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.checkpoints import Place
-from vendimeter.errors import InputError, MismatchError, SavedStateError
+from vendimeter.errors import InputError, MismatchError, SavedStateError, printable
 from vendimeter.io.sources import files_of
 
 __all__ = ["merge_files", "refuse_existing", "refuse_input", "save"]

@@ -68,7 +68,7 @@ class Reading:
         """The most that a record may have, as a keyword, where it was given."""
         if self.max_record is None:
             return {}
-        from vendimeter._options import byte_count
+        from vendimeter.options import byte_count
 
         return {"max_record": byte_count(self.max_record, "--max-record")}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vendimeter._messages import printable
+from vendimeter.errors import printable
 
 __all__ = ["Sheet", "are_numbers", "as_csv", "as_latex", "as_markdown", "cells_of", "column_texts", "ranked"]
 

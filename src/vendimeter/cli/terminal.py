@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vendimeter._messages import printable
+from vendimeter.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import is_missing
-from vendimeter._messages import brief
 from vendimeter._molecules import as_items, parse
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels import Jaccard, Morgan, RDKitFingerprint
 
 __all__ = ["get_mol", "get_tanimoto_K"]

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter._optional import require
-from vendimeter._options import whole_number
 from vendimeter._tokenizers import texts_of, tokens_of
 from vendimeter.compat import vendi
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ngrams import bags
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.optional import require
+from vendimeter.options import whole_number
 
 __all__ = ["ngram_vendi_score"]
 

@@ -16,12 +16,11 @@ import numpy as np
 
 import vendimeter as vm
 from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._messages import brief, digits
-from vendimeter._options import as_number
 from vendimeter._weights import probabilities
-from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError
+from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError, brief, digits
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
 from vendimeter.metrics._pair_sums import power_sum
+from vendimeter.options import as_number
 from vendimeter.results import Score
 from vendimeter.similarity import FeatureRows, Matrix, Similarity
 from vendimeter.spectrum import hill, parse_order

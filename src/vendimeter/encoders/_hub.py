@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vendimeter._messages import brief, printable, unknown
-from vendimeter._optional import require
-from vendimeter.errors import InputError, VendimeterError
+from vendimeter.errors import InputError, VendimeterError, brief, printable, unknown
+from vendimeter.optional import require
 
 __all__ = [
     "DTYPES",

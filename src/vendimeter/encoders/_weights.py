@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
 from vendimeter.encoders._hub import file_digest, loading
-from vendimeter.errors import InputError, VendimeterError
+from vendimeter.errors import InputError, VendimeterError, brief, printable
+from vendimeter.optional import require
 
 __all__ = ["downloaded", "read_weights", "weights_file", "weights_identity"]
 

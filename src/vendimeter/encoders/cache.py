@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, printable, warn
-from vendimeter.errors import CacheError, CacheWarning, InputError
+from vendimeter.errors import CacheError, CacheWarning, InputError, brief, printable, warn
 
 __all__ = ["NoVectors", "StoredVectors", "cache_folder"]
 

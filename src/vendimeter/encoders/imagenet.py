@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._messages import brief, printable, unknown
-from vendimeter._optional import require
 from vendimeter._pictures import decode, each, rgb_image
 from vendimeter.encoders._hub import DTYPES, explained, find_model, loading
 from vendimeter.encoders._weights import EXTRA, downloaded, read_weights, weights_file, weights_identity
 from vendimeter.encoders.base import Encode, pick_device
 from vendimeter.encoders.images import PictureEncoder
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable, unknown
+from vendimeter.optional import require
 
 __all__ = ["Inception", "InceptionFID", "Timm"]
 

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vendimeter._arrays import is_missing
-from vendimeter._messages import brief, check_characters, printable, unknown
-from vendimeter._optional import require
-from vendimeter._options import whole_number
 from vendimeter.encoders._hub import (
     ModelFiles,
     check_model,
@@ -25,7 +22,9 @@ from vendimeter.encoders._hub import (
     uninitialised,
 )
 from vendimeter.encoders.base import Encode, Encoder, pick_device
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, check_characters, printable, unknown
+from vendimeter.optional import require
+from vendimeter.options import whole_number
 
 __all__ = ["Sentences", "SimCSE", "Transformer"]
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from vendimeter._messages import brief, digits, shape_of, unknown
-from vendimeter._optional import require
 from vendimeter.errors import (
     AsymmetryError,
     DiagonalError,
@@ -16,7 +14,12 @@ from vendimeter.errors import (
     InputError,
     MatrixError,
     UnknownNameError,
+    brief,
+    digits,
+    shape_of,
+    unknown,
 )
+from vendimeter.optional import require
 
 if TYPE_CHECKING:
     import torch

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from vendimeter._optional import require
 from vendimeter.errors import InputError, UnansweredError
 from vendimeter.integrations._torch_checks import (
     ENTRY_TOLERANCE,
@@ -37,6 +36,7 @@ from vendimeter.integrations._torch_checks import (
     row_fault,
     similarities,
 )
+from vendimeter.optional import require
 from vendimeter.spectrum import UNIT, parse_order
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
+from vendimeter.options import bytes_shown
 
 __all__ = ["Blocks", "Limit", "Mapped", "Messages"]
 

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter import _arrow
-from vendimeter._messages import brief
-from vendimeter._options import bytes_shown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.io.sources import RAISED, VALUE_BYTES, File
+from vendimeter.options import bytes_shown
 
 __all__ = ["PART_BYTES", "Contents", "Plan", "plan_of"]
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter import _arrow
-from vendimeter._messages import brief, printable
-from vendimeter._options import bytes_shown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
+from vendimeter.options import bytes_shown
 
 __all__ = ["RecordBatches", "first_line", "read_json", "reading", "strings", "type_of", "within"]
 

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, shape_of
-from vendimeter.errors import InputError, VendimeterError
+from vendimeter.errors import InputError, VendimeterError, brief, shape_of
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import CHUNK, RAISED, File, guarded
 

@@ -17,8 +17,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from vendimeter._messages import brief, shape_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, shape_of
 from vendimeter.io._stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, filled
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File

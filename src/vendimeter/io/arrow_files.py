@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import _arrow
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.io._packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io._parquet_pages import plan_of
 from vendimeter.io._record_batches import RecordBatches, read_json, strings, within
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import GZIP, File, guarded
+from vendimeter.optional import require
 
 __all__ = ["Arrow", "HuggingFace", "Parquet"]
 

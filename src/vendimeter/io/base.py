@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from vendimeter._messages import unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, unknown
 from vendimeter.io.sources import File
 
 __all__ = ["Broken", "Part", "Reader", "Sequential", "places"]

@@ -12,8 +12,7 @@ import numpy as np
 from vendimeter import _frames
 from vendimeter._arrays import take
 from vendimeter._arrays import to_list as plain_list
-from vendimeter._messages import brief, printable, shape_of, unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable, shape_of, unknown
 from vendimeter.io.base import Broken
 from vendimeter.io.columns import joined
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, shape_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, shape_of
 from vendimeter.io.text_forms import numbers, vectors
 
 __all__ = ["FORMS", "as_numbers", "first_text", "from_cells", "joined", "lists_of_texts", "stacked"]

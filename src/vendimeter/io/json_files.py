@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.io.base import Broken, Part, Sequential, places
 from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, guarded, note
 

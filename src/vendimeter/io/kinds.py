@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import brief
 from vendimeter._molecules import LONGEST
-from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.io.collection import Collection
 from vendimeter.io.text_forms import (
     AMINO_ACIDS,

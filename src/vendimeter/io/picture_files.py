@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from vendimeter._messages import printable
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, printable
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import File
 

@@ -6,15 +6,14 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vendimeter._messages import brief, unknown
-from vendimeter._options import byte_count, whole_number
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, unknown
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
 from vendimeter.io.picture_files import ENDINGS
 from vendimeter.io.sound import sound
 from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff
 from vendimeter.io.wanted import Wanted
+from vendimeter.options import byte_count, whole_number
 
 __all__ = ["read", "read_batches"]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._arrays import take
-from vendimeter._messages import brief, digits
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vendimeter._messages import brief, printable
-from vendimeter._options import bytes_shown
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, printable
+from vendimeter.options import bytes_shown
 
 __all__ = [
     "CHUNK",

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from vendimeter._messages import brief, printable
 from vendimeter._molecules import MOST_ATOMS, SQUARES, too_many
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import CHUNK, File, guarded, note
+from vendimeter.optional import require
 
 __all__ = ["Sdf"]
 

@@ -9,13 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from vendimeter._messages import brief
-from vendimeter._options import bytes_shown
-from vendimeter.errors import InputError, UnknownNameError
+from vendimeter.errors import InputError, UnknownNameError, brief
 from vendimeter.io.base import Broken, Sequential
 from vendimeter.io.json_files import Json
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import number_in, record_in
+from vendimeter.options import bytes_shown
 
 __all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles"]
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.io.json_files import is_vector
 
 __all__ = [

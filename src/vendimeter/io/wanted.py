@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import to_list as plain_list
-from vendimeter._messages import brief, printable, unknown, warn
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable, unknown, warn
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.collection import Collection
 from vendimeter.io.columns import FORMS, as_numbers, first_text, from_cells, joined, lists_of_texts, stacked

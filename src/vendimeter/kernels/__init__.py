@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from vendimeter._messages import brief, unknown
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed, FromFunction

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
+from vendimeter.optional import require
 from vendimeter.spectrum import UNIT
 
 __all__ = ["aligner_of", "rounding_of"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from vendimeter import _tokenizers
-from vendimeter._messages import brief, printable
+from vendimeter.errors import brief, printable
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.functions import is_encoder
 from vendimeter.kernels.text import NGram

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 
 __all__ = ["ALPHABETS", "COMPLEMENTED", "kmer_codes", "kmer_counts", "kmer_width", "met"]
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._arrays import plain
-from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 
 __all__ = ["bags", "hashes", "unrolled"]
 

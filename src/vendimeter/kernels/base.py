@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
-from vendimeter._messages import brief, digits
-from vendimeter._options import as_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits
 from vendimeter.kernels.algebra import combine, multiply, multiply_features
+from vendimeter.options import as_number
 from vendimeter.similarity import Features, Similarity
 
 __all__ = ["Kernel", "Product", "Sum", "named"]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from vendimeter import _tables
-from vendimeter._messages import brief
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.similarity import Features, Similarity
 

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import is_foreign, to_host
-from vendimeter._messages import brief, printable
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.kernels import by_name
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On

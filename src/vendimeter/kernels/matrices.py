@@ -23,8 +23,7 @@ from vendimeter._devices import (
     to_host,
 )
 from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief, digits, shape_of
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.radial import check_scale
 from vendimeter.similarity import Matrix

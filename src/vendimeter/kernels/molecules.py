@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._messages import brief
 from vendimeter._molecules import as_items, parse, parts, readable
-from vendimeter._optional import require
-from vendimeter._options import as_number, check_flag
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ratios import Bits, ratios_of_bits
 from vendimeter.kernels.sets import Jaccard
+from vendimeter.optional import require
+from vendimeter.options import as_number, check_flag
 from vendimeter.similarity import Pairwise
 
 __all__ = ["MACCS", "Morgan", "RDKitFingerprint"]

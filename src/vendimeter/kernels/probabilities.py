@@ -11,8 +11,7 @@ import numpy as np
 
 from vendimeter._arrays import as_list, as_rows, is_sparse, unwrapped
 from vendimeter._devices import is_foreign, is_real, namespace, numpy_dtype, to_host
-from vendimeter._messages import brief, digits, shape_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits, shape_of
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import FeatureRows, Features, Similarity

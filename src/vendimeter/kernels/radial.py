@@ -23,11 +23,10 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._messages import brief
-from vendimeter._options import as_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import not_finite
+from vendimeter.options import as_number
 from vendimeter.similarity import Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 

@@ -13,15 +13,14 @@ import numpy as np
 
 from vendimeter._arrays import as_rows, blocks, is_sparse
 from vendimeter._devices import concat, move, namespace, to_host
-from vendimeter._messages import brief
-from vendimeter._options import check_rng, generator, whole_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On
 from vendimeter.kernels.functions import Embed
 from vendimeter.kernels.radial import RBF, Laplacian
 from vendimeter.kernels.sets import Jaccard, not_a_count
 from vendimeter.kernels.vectors import not_finite
+from vendimeter.options import check_rng, generator, whole_number
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 

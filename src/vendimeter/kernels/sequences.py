@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief, unknown
-from vendimeter._optional import require
-from vendimeter._options import as_number, check_flag, whole_number
 from vendimeter._tokenizers import as_text, texts_of, tokens_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels._alignments import aligner_of, rounding_of
 from vendimeter.kernels._kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_counts, kmer_width, met
 from vendimeter.kernels._ngrams import bags
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.optional import require
+from vendimeter.options import as_number, check_flag, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.spectrum import UNIT
 

@@ -29,9 +29,8 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._messages import brief
 from vendimeter._tables import columns, has_columns
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief
 from vendimeter.kernels._ratios import EXACT, layers, overlap, packed_layers, ratios, ratios_of_bits
 from vendimeter.kernels.algebra import combine
 from vendimeter.kernels.base import Kernel

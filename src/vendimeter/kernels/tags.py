@@ -20,8 +20,7 @@ from vendimeter._arrays import (
     unwrapped,
 )
 from vendimeter._devices import concat, is_foreign, is_real, namespace, to_host
-from vendimeter._messages import brief, digits
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._matrix_checks import Policy
-from vendimeter._messages import brief
-from vendimeter._options import as_number, whole_number
 from vendimeter._tokenizers import Tokenizer, check, shown, texts_of, tokens_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ngrams import bags, hashes, unrolled
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.spectrum import UNIT
 

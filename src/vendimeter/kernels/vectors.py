@@ -10,11 +10,10 @@ import numpy as np
 
 from vendimeter._arrays import as_rows, is_sparse
 from vendimeter._devices import concat, double, is_foreign, move, namespace, row_norms, to_host
-from vendimeter._messages import brief
-from vendimeter._options import as_number, whole_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel
+from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.spectrum import UNIT
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from vendimeter._arrays import length
 from vendimeter._figures import Figures
-from vendimeter._messages import about, brief, in_group, unknown
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, about, brief, in_group, unknown
 from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.metrics import (
     chemistry,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vendimeter._messages import brief, unknown
-from vendimeter._score import score
-from vendimeter._score_groups import score_groups
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels import Kernel
 from vendimeter.metrics._applicable import METRICS, SCORE, Entry, cell_of, check_options, options_of
 from vendimeter.metrics._given import Given, kinds_of
 from vendimeter.metrics._rendering import OVER_GROUPS, Cell
+from vendimeter.scoring import score, score_groups
 
 __all__ = ["caveats", "chosen_metrics", "computed", "is_reference", "scores"]
 

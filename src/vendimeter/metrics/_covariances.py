@@ -9,8 +9,7 @@ import numpy as np
 
 from vendimeter._arrays import refuse_masked
 from vendimeter._devices import is_foreign, to_host
-from vendimeter._messages import brief, digits
-from vendimeter.errors import AsymmetryError, IndefiniteError, InputError
+from vendimeter.errors import AsymmetryError, IndefiniteError, InputError, brief, digits
 
 __all__ = ["EPSILON", "as_numbers", "checked", "correlations", "factor", "noise_of"]
 

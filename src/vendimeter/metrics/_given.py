@@ -23,9 +23,7 @@ from vendimeter._arrays import (
     to_list,
 )
 from vendimeter._membership import join, read
-from vendimeter._messages import about, brief, unknown
-from vendimeter._score import refuse_matrix
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, about, brief, unknown
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import (
     BLEU,
@@ -44,6 +42,7 @@ from vendimeter.kernels import (
     as_kernel,
 )
 from vendimeter.metrics._inputs import feature_rows
+from vendimeter.scoring import refuse_matrix
 
 __all__ = [
     "CLASSES",

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter._options import check_flag, whole_number
 from vendimeter._tokenizers import Tokenizer, check, tokens_of
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
 from vendimeter.metrics._texts import Grouped
+from vendimeter.options import check_flag, whole_number
 
 __all__ = ["LONGEST", "Runs", "check_length", "grams_of", "numbered", "runs_of"]
 

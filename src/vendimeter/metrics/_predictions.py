@@ -10,11 +10,10 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, EMPTY, blocks, is_frame_column, is_missing, refuse_masked, to_list
 from vendimeter._devices import DEVICE_BYTES, double, is_foreign, local, namespace, select, to_host
 from vendimeter._frames import known
-from vendimeter._messages import brief, shape_of
-from vendimeter._options import check_flag
-from vendimeter.errors import EmptyError, InputError, TooLargeError
+from vendimeter.errors import EmptyError, InputError, TooLargeError, brief, shape_of
 from vendimeter.kernels.algebra import multiply_features
 from vendimeter.kernels.probabilities import channels_of
+from vendimeter.options import check_flag
 from vendimeter.similarity import FeatureRows, Features, Index
 
 __all__ = ["Rows", "labels_of", "predicted"]

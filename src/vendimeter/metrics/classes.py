@@ -33,12 +33,11 @@ from vendimeter._devices import (
     to_host,
 )
 from vendimeter._figures import Figure
-from vendimeter._measured import collected
-from vendimeter._messages import brief, digits, shape_of
-from vendimeter._options import check_flag, check_rng, generator, whole_number
 from vendimeter._weights import probabilities
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
+from vendimeter.intake import collected
 from vendimeter.metrics._predictions import Rows, labels_of, predicted
+from vendimeter.options import check_flag, check_rng, generator, whole_number
 from vendimeter.spectrum import hill as hill_number
 from vendimeter.spectrum import parse_orders
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Count
-from vendimeter._measured import collected
-from vendimeter._messages import brief, digits
-from vendimeter._options import as_number, byte_count, bytes_shown, check_rng, generator
-from vendimeter._score import similarity_of
-from vendimeter.errors import InputError, TooLargeError, UnansweredError
+from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief, digits
+from vendimeter.intake import collected
 from vendimeter.metrics._edges import Entries, within
+from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
+from vendimeter.scoring import similarity_of
 
 __all__ = ["Components", "components"]
 

@@ -12,12 +12,11 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import to_host
 from vendimeter._figures import Figure
-from vendimeter._measured import collected
-from vendimeter._messages import brief, digits, unknown
-from vendimeter._options import as_number, whole_number
 from vendimeter._tables import check_alignment
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits, unknown
+from vendimeter.intake import collected
 from vendimeter.metrics._inputs import feature_rows, numbers_of, wide_block
+from vendimeter.options import as_number, whole_number
 
 __all__ = ["GridCoverage", "grid_coverage"]
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._measured import collected
-from vendimeter._messages import brief, check_characters, unknown
-from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer, texts_of
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
+from vendimeter.intake import collected
 from vendimeter.metrics._grams import LONGEST, grams_of, numbered
 from vendimeter.metrics._texts import grouped, mean_over_groups, text_metric
+from vendimeter.options import as_number
 
 __all__ = ["CompressionRatio", "NgramDiversity", "compression_ratio", "ngram_diversity"]
 

@@ -11,17 +11,19 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
-from vendimeter._measured import collected
-from vendimeter._messages import about, brief, shape_of
-from vendimeter._options import as_number, bytes_shown
 from vendimeter.errors import (
     EmptyError,
     InputError,
     MismatchError,
     TooLargeError,
+    about,
+    brief,
+    shape_of,
 )
+from vendimeter.intake import collected
 from vendimeter.metrics._covariances import EPSILON, as_numbers, checked
 from vendimeter.metrics._inputs import feature_rows, wide_block
+from vendimeter.options import as_number, bytes_shown
 
 __all__ = ["MomentSum", "Moments", "block_bytes", "centred", "moments_of", "out_of_range"]
 

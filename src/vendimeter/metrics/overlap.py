@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._messages import brief
-from vendimeter._options import as_number
 from vendimeter._tokenizers import Tokenizer
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief
 from vendimeter.metrics._grams import Runs, check_length, grams_of, numbered, runs_of
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
+from vendimeter.options import as_number
 
 __all__ = ["PairwiseBLEU", "pairwise_bleu", "self_bleu"]
 

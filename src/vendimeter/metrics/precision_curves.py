@@ -10,13 +10,12 @@ import numpy as np
 
 from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
-from vendimeter._measured import collected
-from vendimeter._messages import brief, digits
-from vendimeter._options import as_number, check_progress, check_rng, generator, whole_number
 from vendimeter._progress import Progress
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits
+from vendimeter.intake import collected
 from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares
 from vendimeter.metrics._inputs import numbers_of, two_sets
+from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
 
 __all__ = ["PrecisionRecallCurve", "precision_recall_curve"]
 

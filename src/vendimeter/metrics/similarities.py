@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._measured import collected, measured
-from vendimeter._messages import brief, digits, unknown
-from vendimeter._options import as_number, check_flag
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, digits, unknown
+from vendimeter.intake import collected, measured
 from vendimeter.metrics._pair_sums import noise_of, power_sum, present, row_sums
+from vendimeter.options import as_number, check_flag
 from vendimeter.results import data_frame, html_table, number, order_name
 from vendimeter.spectrum import parse_order, parse_orders
 

@@ -22,13 +22,12 @@ from vendimeter._devices import (
     transposed,
 )
 from vendimeter._figures import Figure
-from vendimeter._measured import collected
-from vendimeter._messages import brief
-from vendimeter._options import as_number, check_rng
 from vendimeter._run import run
-from vendimeter._score import similarity_of
-from vendimeter.errors import InputError, TooLargeError
+from vendimeter.errors import InputError, TooLargeError, brief
+from vendimeter.intake import collected
 from vendimeter.metrics._inputs import wide_block
+from vendimeter.options import as_number, check_rng
+from vendimeter.scoring import similarity_of
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import DENSE_LIMIT, Problem
 from vendimeter.spectrum import UNIT, Eigenvalues, hill

@@ -10,14 +10,13 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import to_host
-from vendimeter._messages import brief
-from vendimeter._optional import require
-from vendimeter._options import as_number
 from vendimeter._progress import Progress
 from vendimeter._tokenizers import words
-from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
+from vendimeter.optional import require
+from vendimeter.options import as_number
 from vendimeter.similarity import Pairwise, Similarity
 
 __all__ = ["d_lex_sim"]

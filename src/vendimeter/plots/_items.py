@@ -14,11 +14,10 @@ import numpy as np
 from vendimeter import _tables
 from vendimeter._arrays import is_sparse
 from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._messages import brief, printable, unknown
-from vendimeter._optional import require
 from vendimeter._picture_files import is_image
 from vendimeter._pictures import CHANNELS, bands
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable, unknown
+from vendimeter.optional import require
 from vendimeter.plots._style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, shown
 
 __all__ = ["CELLS", "KINDS", "Box", "Sheet", "draw", "item_at", "kind_of"]

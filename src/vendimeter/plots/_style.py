@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vendimeter._messages import brief, printable
-from vendimeter._optional import require
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief, printable
+from vendimeter.optional import require
 
 __all__ = [
     "AS_IT_STANDS",

@@ -10,18 +10,17 @@ import numpy as np
 
 from vendimeter import _frames, _tables
 from vendimeter._arrays import length, refuse_set
-from vendimeter._measured import collected
 from vendimeter._membership import Membership, read
-from vendimeter._messages import unknown
-from vendimeter._options import check_rng, whole_number
-from vendimeter._score import similarity_of
 from vendimeter._weights import raw_weights
 from vendimeter.analysis._subsets import subset_scores
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, unknown
+from vendimeter.intake import collected
 from vendimeter.io.collection import Collection
 from vendimeter.metrics._pair_sums import row_sums
+from vendimeter.options import check_rng, whole_number
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots._style import Display, shown
+from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.spectrum import parse_order
 

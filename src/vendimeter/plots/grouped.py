@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief, unknown
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.errors import EmptyError, InputError, brief, unknown
 from vendimeter.groups import GroupScores
 from vendimeter.plots._style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, shown, ticks
 from vendimeter.results import order_name

@@ -9,15 +9,14 @@ import numpy as np
 from vendimeter import _frames, _tables
 from vendimeter._arrays import refuse_set
 from vendimeter._devices import to_host
-from vendimeter._measured import collected
 from vendimeter._membership import Membership, read
-from vendimeter._messages import brief
-from vendimeter._options import as_number, check_rng, whole_number
-from vendimeter._score import similarity_of
 from vendimeter.analysis._orderings import evenly, first_label, ordering
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.intake import collected
 from vendimeter.io.collection import Collection
+from vendimeter.options import as_number, check_rng, whole_number
 from vendimeter.plots._style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
+from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["kernel_matrix", "matrix_of"]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._arrays import length
-from vendimeter._messages import brief
-from vendimeter._options import whole_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.options import whole_number
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend
 

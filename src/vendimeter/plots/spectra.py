@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter.errors import InputError, UnansweredError
+from vendimeter.errors import InputError, UnansweredError, brief
 from vendimeter.plots._style import PALETTE, Display, axes, legend
 from vendimeter.results import Profile, Score, order_name
 from vendimeter.spectrum import Eigenvalues, Spectrum

@@ -9,8 +9,7 @@ import numpy as np
 
 from vendimeter._devices import diagonal
 from vendimeter._matrix_checks import Policy, mending
-from vendimeter._messages import digits
-from vendimeter.errors import AsymmetryError
+from vendimeter.errors import AsymmetryError, digits
 from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
 
 __all__ = ["Pairwise"]

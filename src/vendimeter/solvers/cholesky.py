@@ -35,12 +35,12 @@ import numpy as np
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, concat, move, namespace, select, to_host, transposed
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, mending, not_finite
-from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError, InputError
+from vendimeter.options import generator
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.solvers import dense
-from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT, LowRank
+from vendimeter.threads import run, workers
 
 __all__ = ["Cholesky"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._devices import identity, is_gpu, is_torch, namespace, raising, to_host
-from vendimeter._options import generator
+from vendimeter.options import generator
 from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 

@@ -32,10 +32,10 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._options import generator
+from vendimeter.options import generator
 from vendimeter.similarity import Features
-from vendimeter.solvers._threads import run, workers
 from vendimeter.spectrum import UNIT
+from vendimeter.threads import run, workers
 
 __all__ = ["Gram", "GramSum", "gram"]
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from vendimeter._devices import concat, move, namespace, to_host, transposed
 from vendimeter._matrix_checks import mending
-from vendimeter._options import generator
 from vendimeter.errors import IndefiniteError
+from vendimeter.options import generator
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Operator
 from vendimeter.solvers.options import Solver

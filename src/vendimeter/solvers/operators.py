@@ -31,9 +31,9 @@ from vendimeter._devices import (
 from vendimeter._matrix_checks import check, not_finite
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized
-from vendimeter.solvers._threads import run, workers
 from vendimeter.solvers.gram import gram
 from vendimeter.spectrum import UNIT
+from vendimeter.threads import run, workers
 
 __all__ = [
     "Blocks",

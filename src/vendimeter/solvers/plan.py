@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vendimeter._options import bytes_shown
 from vendimeter.errors import InputError, TooLargeError
+from vendimeter.options import bytes_shown
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.shapes import SparseShape, collapse, sparse_shape

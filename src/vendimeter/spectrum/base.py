@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from vendimeter._messages import brief
-from vendimeter._options import as_number
-from vendimeter.errors import InputError
+from vendimeter.errors import InputError, brief
+from vendimeter.options import as_number
 
 __all__ = ["UNIT", "Answer", "Level", "Spectrum", "parse_order", "parse_orders"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from vendimeter import _frames
 from vendimeter._arrays import refuse_set
 from vendimeter._devices import wide_mode
-from vendimeter._options import check_rng
-from vendimeter._score import similarity_of
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities
 from vendimeter.errors import InputError
 from vendimeter.io.collection import Collection
+from vendimeter.options import check_rng
+from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Similarity
 
 __all__ = ["collected", "measured"]
