@@ -23,8 +23,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "present": """_markup _progress cli.sheets cli.tables cli.terminal metrics._rendering _report.charts
-        _report.drawn _report.rasters""",
     "data": """_arrays _arrow _devices _frames _membership _molecules _picture_files _pictures _tables
         _tokenizers _weights io.collection""",
     "similarity": "_matrix_checks metrics._edges analysis._neighbour_pairs",
@@ -69,10 +67,6 @@ results -> plots
 
 # Imports of a package above that have to go.
 TO_GO = """
-_report.charts -> _report.document
-_report.charts -> _report.words
-_report.charts -> plots._style
-_report.drawn -> plots._style
 _report.given -> analysis._compared_groups
 _report.given -> scoring
 analysis._hashing -> metrics.graphs
@@ -83,6 +77,10 @@ io.collection -> io.base
 io.collection -> io.columns
 io.collection -> io.kinds
 metrics._edges -> metrics._pair_sums
+present.charts -> _report.document
+present.charts -> _report.words
+present.charts -> plots._style
+present.svg -> plots._style
 """
 
 # Private modules that are imported outside of their folder.
@@ -90,10 +88,8 @@ PRIVATE = """
 _report._page_colours -> plots._style
 _report.analyses -> analysis._subsets
 _report.builder -> analysis._near_copy_search
-_report.charts -> plots._style
 _report.companions -> metrics._given
 _report.companions -> metrics._inputs
-_report.drawn -> plots._style
 _report.given -> analysis._compared_groups
 _report.held -> analysis._subsets
 _report.items -> plots._items
@@ -113,6 +109,8 @@ plots.matrix -> analysis._leading_modes
 plots.matrix -> analysis._orderings
 plots.mode_ends -> analysis._modes_result
 plots.selection -> analysis._select_methods
+present.charts -> plots._style
+present.svg -> plots._style
 """
 
 

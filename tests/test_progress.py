@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vendimeter._progress import BETWEEN, FIRST, Progress, clock_time
+from vendimeter.present.progress import BETWEEN, FIRST, Progress, clock_time
 
 
 class Terminal(io.StringIO):

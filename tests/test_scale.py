@@ -17,9 +17,9 @@ from scipy import sparse
 
 import vendimeter as vm
 from array_libraries import Library
-from vendimeter import _progress
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.kernels import RBF, Cosine, FromFunction, Jaccard, NGram
+from vendimeter.present import progress as _progress
 
 RNG = np.random.default_rng(41)
 POINTS = RNG.standard_normal((300, 2))

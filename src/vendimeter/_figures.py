@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._markup import html_escaped
+from vendimeter.present.text import html_escaped
 from vendimeter.results import Score, html_table, number
 
 __all__ = ["Count", "Figure", "Figures"]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._markup import html_escaped
 from vendimeter.errors import unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
+from vendimeter.present.text import html_escaped
 from vendimeter.spectrum import Level, Spectrum, parse_order
 
 if TYPE_CHECKING:

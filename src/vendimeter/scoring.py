@@ -13,7 +13,6 @@ from vendimeter import _frames, _tables
 from vendimeter._arrays import csr, is_sparse, is_table, length, refuse_set
 from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
 from vendimeter._membership import Membership, join, read, split
-from vendimeter._progress import Progress, showing
 from vendimeter._run import exact_seconds, run
 from vendimeter._tables import check_alignment
 from vendimeter._weights import probabilities, raw_weights
@@ -23,6 +22,7 @@ from vendimeter.io.collection import Collection, takes_collections
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.options import check_progress, check_rng
+from vendimeter.present.progress import Progress, showing
 from vendimeter.results import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.batched import SMALL, matrix_batches

@@ -20,8 +20,7 @@ import pytest
 import vendimeter as vm
 from cli import long_runs
 from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
-from vendimeter import _progress, _saved
-from vendimeter._progress import showing
+from vendimeter import _saved
 from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.failures import Stopped
@@ -29,6 +28,8 @@ from vendimeter.cli.streaming import streamed
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import as_kernel
+from vendimeter.present import progress as _progress
+from vendimeter.present.progress import showing
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 

@@ -124,7 +124,7 @@ def test_text_of_the_user_is_no_markup_and_no_escape_code(samples: Path, tmp_pat
 
 
 # Progress is shown after a second; here it is shown at once, so that the tests need not be slow to see it.
-AT_ONCE = "import vendimeter._progress as progress\nprogress.FIRST = progress.BETWEEN = 0.0\n"
+AT_ONCE = "import vendimeter.present.progress as progress\nprogress.FIRST = progress.BETWEEN = 0.0\n"
 
 
 def test_progress_is_shown_on_terminals_only_and_leaves_nothing(tmp_path: Path) -> None:

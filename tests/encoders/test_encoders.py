@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter import _progress, encoders
+from vendimeter import encoders
 from vendimeter.encoders import Encoder, base
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, UnknownNameError
 from vendimeter.kernels import Embed
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
+from vendimeter.present import progress
 
 LETTERS = "abcde"
 TEXTS = ["abba", "cab", "", "eddd", "abba", "bead", "cab"]
@@ -531,8 +532,8 @@ class Terminal(io.StringIO):
 
 
 def test_a_slow_function_shows_how_far_it_is_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(_progress, "FIRST", 0.0)
-    monkeypatch.setattr(_progress, "BETWEEN", 0.0)
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    monkeypatch.setattr(progress, "BETWEEN", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())
     vm.score(TEXTS, Embed(lambda texts: counts(texts) + 1, batch_size=3))

@@ -626,14 +626,14 @@ def test_plain_values_are_ready_for_json():
     ],
 )
 def test_digits_of_a_column(values, digits, shown):
-    from vendimeter.metrics._rendering import Cell, Column, grid
+    from vendimeter.present.tables import Cell, Column, grid
 
     found = grid([Column("x", "x")], [[Cell(value)] for value in values], digits)
     assert [row[0][0] for row in found] == shown
 
 
 def test_an_error_shows_with_two_digits():
-    from vendimeter.metrics._rendering import Cell, Column, grid
+    from vendimeter.present.tables import Cell, Column, grid
 
     cells = [[Cell(0.38123, spread=0.117)], [Cell(0.0912, spread=0.0611)]]
     assert grid([Column("x", "x")], cells, 4) == [[("0.38", "0.12")], [("0.09", "0.06")]]

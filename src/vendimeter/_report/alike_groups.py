@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._report.charts import Axis, Layer, chart
 from vendimeter._report.document import Block, Column, Gallery, Item, Paragraph, Table
-from vendimeter._report.rasters import coloured, png
 from vendimeter._report.words import figure
 from vendimeter.analysis.comparison import Comparison
 from vendimeter.plots.comparison import _beside
+from vendimeter.present.charts import Axis, Layer, chart
+from vendimeter.present.colours import coloured, png
 
 __all__ = ["alike"]
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from vendimeter import __version__, _frames
 from vendimeter._devices import wide_mode
-from vendimeter._markup import html_escaped
-from vendimeter._progress import Progress, showing
 from vendimeter._report import (
     companions,
     convergence,
@@ -49,6 +47,8 @@ from vendimeter.errors import (
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.options import check_progress, check_rng
+from vendimeter.present.progress import Progress, showing
+from vendimeter.present.text import html_escaped
 from vendimeter.results import order_name
 from vendimeter.spectrum import parse_orders
 

@@ -13,7 +13,6 @@ import numpy as np
 from vendimeter import _tables
 from vendimeter._arrays import take
 from vendimeter._report.analyses import Analyses
-from vendimeter._report.charts import distinct_names
 from vendimeter._report.document import Block, Column, Section, Table
 from vendimeter._report.words import finite, note, of_order
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
@@ -24,6 +23,7 @@ from vendimeter.metrics._inputs import _encoder
 from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator
+from vendimeter.present.charts import distinct_names
 
 __all__ = ["check_features", "section"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from vendimeter._report.analyses import Analyses
-from vendimeter._report.charts import Axis, Layer, chart
 from vendimeter._report.document import (
     Block,
     ByOrder,
@@ -19,6 +18,7 @@ from vendimeter._report.document import (
 )
 from vendimeter._report.words import figure, note, of_order
 from vendimeter.analysis.decomposition import Contributions
+from vendimeter.present.charts import Axis, Layer, chart
 from vendimeter.results import order_name
 
 __all__ = ["section"]

@@ -8,7 +8,6 @@ import numpy as np
 
 from vendimeter._report.alike_groups import alike
 from vendimeter._report.analyses import TESTED, Analyses
-from vendimeter._report.charts import Axis, Layer, chart, distinct_names
 from vendimeter._report.document import (
     Block,
     ByOrder,
@@ -32,6 +31,7 @@ from vendimeter._report.words import (
 )
 from vendimeter.analysis.comparison import Comparison
 from vendimeter.errors import brief
+from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 from vendimeter.results import order_name, percentage
 
 __all__ = ["section"]

@@ -18,13 +18,13 @@ from vendimeter._molecules import MOST_DRAWN, parse
 from vendimeter._picture_files import pillow
 from vendimeter._pictures import bands
 from vendimeter._report.document import Item
-from vendimeter._report.rasters import coloured, png
 from vendimeter.errors import InputError, MissingDependencyError, printable
 from vendimeter.io.collection import Collection
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require
 from vendimeter.plots._items import _pixels, _words, item_at, kind_of
+from vendimeter.present.colours import coloured, png
 
 __all__ = ["Shown", "Source", "source_of"]
 

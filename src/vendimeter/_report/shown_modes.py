@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter._report.analyses import Analyses
-from vendimeter._report.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter._report.document import Block, Chart, Column, Gallery, Group, Section, Table
 from vendimeter._report.words import counted, named, note, shares
 from vendimeter.analysis.eigenmodes import Modes
+from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
 
 __all__ = ["section"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter._report.analyses import Analyses
-from vendimeter._report.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter._report.document import Block, Chart, Column, Paragraph, Section, Table
 from vendimeter._report.words import counted, figure, finite, note, order_sign, shares
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import _known
+from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.results import Profile
 from vendimeter.scoring import ORDERS
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host
-from vendimeter._progress import Progress
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, in_order, inner, judged, margin_of, single
 from vendimeter.analysis._recall import Recall, interval
 from vendimeter.metrics.graphs import _joined
 from vendimeter.options import generator
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.similarity.base import parts_of
 from vendimeter.threads import workers

@@ -17,8 +17,8 @@ import numpy as np
 from vendimeter._arrays import blocks
 from vendimeter._devices import DEVICE_BYTES, evened, namespace, to_host
 from vendimeter._matrix_checks import entry_tolerance
-from vendimeter._progress import Progress
 from vendimeter.metrics._edges import Entries
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.similarity.base import positions_of
 from vendimeter.threads import workers

@@ -10,7 +10,6 @@ import numpy as np
 
 from vendimeter._arrays import as_rows
 from vendimeter._devices import select, to_host
-from vendimeter._progress import Progress
 from vendimeter.analysis._bandwidths_result import SYMBOLS, Bandwidths
 from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scale_curves import (
@@ -29,6 +28,7 @@ from vendimeter.errors import InputError, brief, printable
 from vendimeter.intake import collected, measured
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
 from vendimeter.options import as_number, check_rng, generator, whole_number
+from vendimeter.present.progress import Progress
 from vendimeter.results import Score
 from vendimeter.similarity import Matrix
 from vendimeter.spectrum import UNIT, parse_orders

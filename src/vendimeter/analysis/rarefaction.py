@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._progress import Progress
 from vendimeter._weights import raw_weights
 from vendimeter.analysis._jackknife import check_groups, of_split
 from vendimeter.analysis._jackknife_groups import Part, Split, Values, deal, drawn, fragmented, spectra
@@ -27,6 +26,7 @@ from vendimeter.analysis._subsets import held
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_confidence, check_rng, generator, whole_number
+from vendimeter.present.progress import Progress
 from vendimeter.results import Score
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.plan import EXACT_SIDE

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._progress import Progress
 from vendimeter.analysis._greedy_rules import Rules, check_k, qualities, rules_of
 from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._select_methods import (
@@ -28,6 +27,7 @@ from vendimeter.groups import _plain
 from vendimeter.intake import collected, measured
 from vendimeter.io.collection import Collection
 from vendimeter.options import as_number, byte_count, check_rng
+from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.solvers.plan import HOST_MEMORY

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._progress import Progress
 from vendimeter.accumulate import Accumulator
 from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
@@ -19,6 +18,7 @@ from vendimeter.analysis.decomposition import HEAVY
 from vendimeter.errors import MismatchError, unknown
 from vendimeter.io.reading import read_batches
 from vendimeter.options import check_flag, check_rng
+from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number
 from vendimeter.spectrum import parse_order
 

@@ -65,8 +65,8 @@ def compare(
     from vendimeter.cli import work
     from vendimeter.cli.inputs import bare, several
     from vendimeter.cli.outputs import Answer, Source, check_target, emit
-    from vendimeter.cli.terminal import say
     from vendimeter.kernels import as_kernel
+    from vendimeter.present.terminal import say
 
     check_target(output, files)
     if not reading.by and len(files) < 2:
@@ -131,7 +131,7 @@ def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] 
 
 def _sheets(result: Any) -> list[Any]:
     from vendimeter.cli.outputs import Sheet
-    from vendimeter.cli.sheets import ranked
+    from vendimeter.present.tables import ranked
 
     columns = dict(result._columns())
     columns["rank"] = [None if rank != rank else int(rank) for rank in columns["rank"]]

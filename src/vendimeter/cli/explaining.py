@@ -187,7 +187,7 @@ def _write(
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.outputs import Answer, Sheet, emit
-    from vendimeter.cli.terminal import say
+    from vendimeter.present.terminal import say
 
     with work.working(running) as said:
         given = work.looked_at(files, reading, similarity, running)

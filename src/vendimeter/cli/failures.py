@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from vendimeter.cli import terminal
+from vendimeter.present import terminal
 
 __all__ = [
     "FAILURE",

@@ -8,8 +8,8 @@ from typing import Any
 from vendimeter.cli.failures import GateError
 from vendimeter.cli.options import Running
 from vendimeter.cli.outputs import Answer
-from vendimeter.cli.terminal import say
 from vendimeter.errors import InputError, brief, digits
+from vendimeter.present.terminal import say
 
 __all__ = ["check", "check_gate", "gate_of"]
 

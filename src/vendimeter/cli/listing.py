@@ -139,7 +139,7 @@ def _listed(rows: list[dict[str, Any]]) -> Sheet:
 
 
 def _whole(row: dict[str, Any], kind: Any) -> str:
-    from vendimeter.cli.terminal import printable_lines
+    from vendimeter.present.terminal import printable_lines
 
     needs = ""
     if row["needs"]:

@@ -18,7 +18,7 @@ import click
 
 from vendimeter import __version__
 from vendimeter.cli.options import Output
-from vendimeter.cli.sheets import Sheet, as_csv, as_latex, as_markdown
+from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
 __all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "written"]
 
@@ -96,7 +96,7 @@ def check_target(
 def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
     """Give the answer in the form that was asked for."""
     from vendimeter.cli.failures import check_interrupted
-    from vendimeter.cli.terminal import say
+    from vendimeter.present.terminal import say
 
     check_interrupted()
     text = rendered(answer, output)
@@ -113,7 +113,7 @@ def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
 
 def _for_stream(text: str, form: str) -> str:
     """Text for standard output, of which nothing is lost on an old encoding."""
-    from vendimeter.cli.terminal import encodable
+    from vendimeter.present.terminal import encodable
 
     if encodable(text, sys.stdout):
         return text
@@ -173,7 +173,7 @@ def rendered(answer: Answer, output: Output) -> str:
             json.dumps(envelope(answer), ensure_ascii=False, allow_nan=False), str.isprintable
         )
     if output.form == "text":
-        from vendimeter.cli import terminal
+        from vendimeter.present import terminal
 
         return terminal.shown(answer, to_file=output.out is not None)
     sheet = _sheet(answer, output.table)

@@ -64,8 +64,8 @@ def report(
     and redundant items, companion metrics, and how it was computed. It needs no network, and holds samples only where
     it shows them.
     """
-    from vendimeter.cli.terminal import is_terminal
     from vendimeter.errors import printable
+    from vendimeter.present.terminal import is_terminal
 
     words = ["vendi", *sys.argv[1:]]
     written_report(
@@ -102,9 +102,9 @@ def written_report(
     from vendimeter.cli.failures import check_interrupted
     from vendimeter.cli.inputs import bare, several
     from vendimeter.cli.merging import refuse_existing, refuse_input
-    from vendimeter.cli.terminal import encodable, say
     from vendimeter.errors import InputError, brief, printable
     from vendimeter.optional import require
+    from vendimeter.present.terminal import encodable, say
 
     require("jinja2", extra="report", purpose="the HTML report")  # before an hour of reading, not after it
     if title is not None and not encodable(title, None):

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from vendimeter._progress import FIRST, Progress
 from vendimeter.accumulate import Accumulator
 from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.amounts import items_expected
@@ -24,6 +23,7 @@ from vendimeter.cli.inputs import Input
 from vendimeter.cli.merging import refuse_existing, save
 from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel
+from vendimeter.present.progress import FIRST, Progress
 
 __all__ = ["streamed"]
 

@@ -62,7 +62,7 @@ def _score(score: Any) -> str:
 
 def _groups(groups: Any) -> tuple[str, list[Sheet]]:
     from vendimeter.cli.outputs import Sheet
-    from vendimeter.cli.sheets import ranked
+    from vendimeter.present.tables import ranked
 
     data = groups._long()
     several = len(set(data["q"])) > 1

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
-from vendimeter._progress import showing
 from vendimeter.cli.inputs import Input, opened
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
 from vendimeter.cli.outputs import Answer, Source
-from vendimeter.cli.terminal import is_terminal, say
 from vendimeter.errors import CacheWarning, InputError, ToleranceWarning, unknown
 from vendimeter.io.collection import Collection
 from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
 from vendimeter.options import byte_count
+from vendimeter.present.progress import showing
+from vendimeter.present.terminal import is_terminal, say
 from vendimeter.spectrum import parse_orders
 
 __all__ = [

@@ -22,12 +22,12 @@ import numpy as np
 
 from vendimeter._arrays import as_list, is_frame_column, is_sparse, plain, to_list
 from vendimeter._devices import is_foreign, no_gradients, to_host
-from vendimeter._progress import Progress
 from vendimeter.encoders._hub import without_warnings
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
 from vendimeter.errors import InputError, TooLargeError, VendimeterError, brief, printable, shape_of
 from vendimeter.optional import require
 from vendimeter.options import whole_number
+from vendimeter.present.progress import Progress
 
 __all__ = ["Encoder", "pick_device"]
 

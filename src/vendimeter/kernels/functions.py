@@ -23,11 +23,11 @@ from vendimeter._devices import (
     numpy_dtype,
 )
 from vendimeter._matrix_checks import Policy
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, brief, shape_of
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.kernels.vectors import Cosine
 from vendimeter.options import whole_number
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Calls, Features, Pairwise, Similarity, row_keys
 
 __all__ = ["Embed", "FromFunction", "is_encoder"]

@@ -10,10 +10,10 @@ import numpy as np
 from vendimeter._arrays import blocks
 from vendimeter._devices import is_foreign, namespace, to_host
 from vendimeter._pictures import as_size, decoded, eight_bits, pictures
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 

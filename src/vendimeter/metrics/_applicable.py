@@ -33,7 +33,8 @@ from vendimeter.metrics import (
     text_pairs,
 )
 from vendimeter.metrics._given import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
-from vendimeter.metrics._rendering import (
+from vendimeter.metrics._texts import mean_over_groups
+from vendimeter.present.tables import (
     COMPUTED,
     DOWN,
     NEITHER,
@@ -44,7 +45,6 @@ from vendimeter.metrics._rendering import (
     Cell,
     Column,
 )
-from vendimeter.metrics._texts import mean_over_groups
 from vendimeter.results import Score, order_name
 
 __all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of", "options_of"]

@@ -9,7 +9,7 @@ from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels import Kernel
 from vendimeter.metrics._applicable import METRICS, SCORE, Entry, cell_of, check_options, options_of
 from vendimeter.metrics._given import Given, kinds_of
-from vendimeter.metrics._rendering import OVER_GROUPS, Cell
+from vendimeter.present.tables import OVER_GROUPS, Cell
 from vendimeter.scoring import score, score_groups
 
 __all__ = ["caveats", "chosen_metrics", "computed", "is_reference", "scores"]

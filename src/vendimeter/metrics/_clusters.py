@@ -9,8 +9,8 @@ import numpy as np
 
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, is_gpu, move, namespace, to_host, transposed
-from vendimeter._progress import Progress
 from vendimeter.metrics._inputs import wide_block
+from vendimeter.present.progress import Progress
 
 __all__ = ["MOST_FITTED", "cluster_shares"]
 

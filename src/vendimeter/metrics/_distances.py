@@ -30,11 +30,11 @@ from vendimeter._devices import (
     select,
     to_host,
 )
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, brief
 from vendimeter.metrics._inputs import wide_block
 from vendimeter.metrics._tiles import Points, Precision, Tile, length
 from vendimeter.options import bytes_shown
+from vendimeter.present.progress import Progress
 
 __all__ = ["Space"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from vendimeter._devices import to_host
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, brief
 from vendimeter.metrics._pair_sums import check_largest
 from vendimeter.options import as_number
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.base import parts_of, positions_of
 from vendimeter.spectrum import UNIT

@@ -13,8 +13,8 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
 from vendimeter._devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
 from vendimeter._matrix_checks import entry_tolerance
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, MatrixError, digits
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized, parts_of
 from vendimeter.solvers.dense import norm_of
 from vendimeter.solvers.exact import SPARSE_ROWS

@@ -13,7 +13,6 @@ import numpy as np
 from vendimeter._arrays import is_missing
 from vendimeter._figures import Figures
 from vendimeter._molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
-from vendimeter._progress import Progress, showing
 from vendimeter.errors import InputError, about, brief
 from vendimeter.intake import collected
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
@@ -21,6 +20,7 @@ from vendimeter.kernels._ratios import Bits, ratios_of_bits
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number
+from vendimeter.present.progress import Progress, showing
 from vendimeter.similarity import Similarity
 from vendimeter.similarity.base import parts_of
 

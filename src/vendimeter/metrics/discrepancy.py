@@ -14,13 +14,13 @@ from vendimeter._arrays import as_list
 from vendimeter._devices import is_foreign, transposed
 from vendimeter._figures import Figure
 from vendimeter._membership import join
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, about, brief, shape_of
 from vendimeter.intake import collected
 from vendimeter.kernels import as_kernel
 from vendimeter.metrics._discrepancy_sums import METRIC, PairSums
 from vendimeter.metrics._inputs import two_sets, wide_block
 from vendimeter.options import as_number, check_confidence, check_rng, generator, whole_number
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Index
 
 __all__ = ["KernelDistance", "kernel_distance"]

@@ -12,13 +12,13 @@ import numpy as np
 from vendimeter._arrays import BLOCK_BYTES, blocks
 from vendimeter._devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter._figures import Figure
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, TooLargeError, about
 from vendimeter.intake import collected
 from vendimeter.metrics._covariances import EPSILON, correlations, factor, noise_of
 from vendimeter.metrics._inputs import feature_rows, wide_block
 from vendimeter.metrics.moments import Moments, MomentSum, block_bytes, centred, moments_of, out_of_range
 from vendimeter.options import byte_count, bytes_shown
+from vendimeter.present.progress import Progress
 
 __all__ = ["FrechetDistance", "frechet_distance"]
 

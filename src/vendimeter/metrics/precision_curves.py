@@ -10,12 +10,12 @@ import numpy as np
 
 from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
-from vendimeter._progress import Progress
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.intake import collected
 from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares
 from vendimeter.metrics._inputs import numbers_of, two_sets
 from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
+from vendimeter.present.progress import Progress
 
 __all__ = ["PrecisionRecallCurve", "precision_recall_curve"]
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from vendimeter._arrays import as_list, refuse_set
 from vendimeter._figures import Figure
-from vendimeter._progress import Progress
 from vendimeter._tokenizers import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError, about, brief, in_group, unknown
 from vendimeter.metrics._grams import check_length
 from vendimeter.metrics._texts import Grouped, grouped, text_metric
 from vendimeter.optional import require
 from vendimeter.options import check_flag
+from vendimeter.present.progress import Progress
 
 __all__ = ["CorpusBLEU", "corpus_bleu"]
 

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import plain
-from vendimeter._progress import Progress, showing
 from vendimeter.errors import InputError, brief, unknown
-from vendimeter.metrics import _rendering as rendering
 from vendimeter.metrics._applicable import SCORE, columns_of
 from vendimeter.metrics._choice import caveats, chosen_metrics, computed, is_reference, scores
 from vendimeter.metrics._given import (
@@ -22,8 +20,10 @@ from vendimeter.metrics._given import (
     parts_of,
     refuse_matrices,
 )
-from vendimeter.metrics._rendering import DIGITS, Cell, Column
 from vendimeter.options import check_flag, check_progress, check_rng, whole_number
+from vendimeter.present import tables as rendering
+from vendimeter.present.progress import Progress, showing
+from vendimeter.present.tables import DIGITS, Cell, Column
 from vendimeter.results import data_frame
 from vendimeter.spectrum import parse_orders
 

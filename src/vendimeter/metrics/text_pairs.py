@@ -10,13 +10,13 @@ import numpy as np
 
 from vendimeter._arrays import blocks
 from vendimeter._devices import to_host
-from vendimeter._progress import Progress
 from vendimeter._tokenizers import words
 from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
 from vendimeter.optional import require
 from vendimeter.options import as_number
+from vendimeter.present.progress import Progress
 from vendimeter.similarity import Pairwise, Similarity
 
 __all__ = ["d_lex_sim"]

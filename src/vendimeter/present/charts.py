@@ -86,7 +86,7 @@ def chart(
     height : int
         In pixels.
     """
-    from vendimeter._report.drawn import svg
+    from vendimeter.present.svg import svg
 
     layers = [layer for layer in layers if layer.rows]
     names = series_of(layers) if series is None else list(series)
@@ -174,7 +174,7 @@ def values_of(layers: Iterable[Layer], which: str, across: bool) -> list[Any]:
 
 def _with_ticks(x: Axis, y: Axis, layers: Sequence[Layer]) -> tuple[Axis, Axis]:
     """Both axes; log ones with round numbers, since a line for each of 1 to 9 of every power would be a fence."""
-    from vendimeter._report.drawn import ticks
+    from vendimeter.present.svg import ticks
 
     across = y.names is not None
     found = []
