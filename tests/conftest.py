@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from array_libraries import Library
 from places import SHARED_DATA
-from vendimeter import _devices
+from vendimeter.data import devices
 
 # The same examples on every run, so that a failure in CI is a failure here; and no deadline, because the machines that
 # run the tests differ in speed.
@@ -57,7 +57,7 @@ LIBRARIES = ["numpy", "strict", "torch shared", "torch own", "jax shared", "jax 
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     """Every library, those of the CPU also as if their memory were a device's."""
     name, _, how = request.param.partition(" ")
-    monkeypatch.setattr(_devices, "SHARE_HOST", how != "own")
+    monkeypatch.setattr(devices, "SHARE_HOST", how != "own")
     with ExitStack() as stack:
         if name == "numpy":
             make: Callable[[Any], Any] = np.asarray

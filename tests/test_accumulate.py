@@ -17,8 +17,8 @@ from scipy import sparse
 import vendimeter as vm
 from accumulators import X, filled, hashing, state
 from array_libraries import Library
-from vendimeter import _devices
 from vendimeter.accumulate import HELD, WIDEST
+from vendimeter.data import devices
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -604,7 +604,7 @@ def test_kernels_of_libraries(library: Library, case: str) -> None:
 
 def test_jax_in_its_32_bit_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
-    monkeypatch.setattr(_devices, "SHARE_HOST", False)
+    monkeypatch.setattr(devices, "SHARE_HOST", False)
     rows = X.astype(np.float32)
     for n in (3, 90):
         total = vm.Accumulator()

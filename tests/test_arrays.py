@@ -17,7 +17,7 @@ import pytest
 
 import vendimeter as vm
 from array_libraries import Library
-from vendimeter import _devices
+from vendimeter.data import devices as _devices
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, IndefiniteError, InputError
 from vendimeter.kernels import (
     RBF,

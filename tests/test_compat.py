@@ -516,7 +516,7 @@ def test_the_calls_beside_each_other_on_the_page_mean_the_same():
 @pytest.mark.parametrize("how", ["shared", "own"])
 def test_tensors_are_taken_everywhere(how, monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("vendimeter._devices.SHARE_HOST", how == "shared")
+    monkeypatch.setattr("vendimeter.data.devices.SHARE_HOST", how == "shared")
     rows = np.random.default_rng(0).normal(size=(12, 4))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     K = unit @ unit.T

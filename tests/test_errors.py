@@ -10,6 +10,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter import errors
+from vendimeter.data.collection import Collection
 from vendimeter.errors import (
     AsymmetryError,
     DiagonalError,
@@ -22,7 +23,6 @@ from vendimeter.errors import (
     about,
     in_group,
 )
-from vendimeter.io.collection import Collection
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, VendimeterError)]
 FIELDS = {"item": 3, "place": "line 4 of 'x.csv'", "collection": "reference", "option": "kernel"}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter import _frames
-from vendimeter._arrays import as_rows, is_frame_column, is_table
+from vendimeter.data import frames as _frames
+from vendimeter.data.arrays import as_rows, is_frame_column, is_table
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import RBF, Cosine, Match, On
 
@@ -223,7 +223,7 @@ def test_arrow_and_polars_are_not_looped_over(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("a vector was looked at by itself")
 
-    monkeypatch.setattr("vendimeter._arrays._stack", refuse)
+    monkeypatch.setattr("vendimeter.data.arrays._stack", refuse)
     for library in VECTORS:
         if library not in ("pandas, arrays", "narwhals of pandas"):
             np.testing.assert_array_equal(as_rows(VECTORS[library](X), kernel="k"), X)

@@ -23,8 +23,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "data": """_arrays _arrow _devices _frames _membership _molecules _picture_files _pictures _tables
-        _tokenizers _weights io.collection""",
     "similarity": "_matrix_checks metrics._edges analysis._neighbour_pairs",
     "solvers": "_run analysis._leading_modes analysis._subsets metrics._pair_sums",
     "results": "_figures analysis._results group_means groups",
@@ -72,10 +70,10 @@ _report.given -> scoring
 analysis._hashing -> metrics.graphs
 analysis._near_copy_search -> metrics.graphs
 analysis._results -> scoring
+data.collection -> io.base
+data.collection -> io.columns
+data.collection -> io.kinds
 intake -> scoring
-io.collection -> io.base
-io.collection -> io.columns
-io.collection -> io.kinds
 metrics._edges -> metrics._pair_sums
 present.charts -> _report.document
 present.charts -> _report.words

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vendimeter import _picture_files, _pictures
-from vendimeter._devices import to_host
-from vendimeter._pictures import decode, decoded, eight_bits, pictures, rgb_image
+from vendimeter.data import pictures as _picture_files
+from vendimeter.data import pictures as _pictures
+from vendimeter.data.devices import to_host
+from vendimeter.data.pictures import decode, decoded, eight_bits, pictures, rgb_image
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 
 Image = pytest.importorskip("PIL.Image")

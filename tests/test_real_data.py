@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter import _devices
+from vendimeter.data import devices
 from vendimeter.kernels import RBF, RandomFeatures
 
 
@@ -79,7 +79,7 @@ def test_tensors(
     embeddings: tuple[np.ndarray, np.ndarray], how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(_devices, "SHARE_HOST", how == "shared")
+    monkeypatch.setattr(devices, "SHARE_HOST", how == "shared")
     rows, labels = embeddings
     tensor, by = torch.tensor(rows), torch.tensor(labels)
     assert float(vm.score(tensor)) == pytest.approx(float(vm.score(rows)), rel=1e-10)

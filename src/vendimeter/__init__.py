@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from vendimeter.analysis.reweighting import Reweighting, reweight
     from vendimeter.analysis.selection import Selection, select
     from vendimeter.analysis.streamed import WrittenContributions, write_contributions
+    from vendimeter.data.collection import Collection
     from vendimeter.group_means import GroupMeans
     from vendimeter.groups import GroupScores
-    from vendimeter.io.collection import Collection
     from vendimeter.io.reading import read, read_batches
     from vendimeter.results import Profile, Score
     from vendimeter.scoring import plan, profile, score, score_groups
@@ -92,9 +92,9 @@ _HOMES = {
         "analysis.reweighting": ("Reweighting", "reweight"),
         "analysis.selection": ("Selection", "select"),
         "analysis.streamed": ("WrittenContributions", "write_contributions"),
+        "data.collection": ("Collection",),
         "group_means": ("GroupMeans",),
         "groups": ("GroupScores",),
-        "io.collection": ("Collection",),
         "io.reading": ("read", "read_batches"),
         "results": ("Profile", "Score"),
         "scoring": ("plan", "profile", "score", "score_groups"),

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter import _saved
-from vendimeter._arrays import is_sparse
-from vendimeter._devices import as_like, concat, is_foreign
+from vendimeter.data.arrays import is_sparse
+from vendimeter.data.devices import as_like, concat, is_foreign
 from vendimeter.similarity import FeatureRows
 
 __all__ = ["Kept", "compacted", "joined", "joined_masses", "read_rows", "row_bytes"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
-from vendimeter._devices import (
+from vendimeter.data.arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     diagonal,
     double,

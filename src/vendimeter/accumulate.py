@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _saved
-from vendimeter._arrays import is_frame_column, is_sparse, is_table, length, refuse_set
-from vendimeter._devices import is_foreign, local, to_host, wide_mode
+from vendimeter import _saved
 from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
 from vendimeter._run import run, unclaimed
-from vendimeter._tables import check_alignment
-from vendimeter._weights import Mass, raw_weights
+from vendimeter.data import frames
+from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, length, refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import is_foreign, local, to_host, wide_mode
+from vendimeter.data.tables import check_alignment
+from vendimeter.data.weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels._identity import difference, identity
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
@@ -146,7 +147,7 @@ class Accumulator:
             with samples.placed():
                 self.update(samples.one(), weights=own, counts=counts)
             return
-        samples = _frames.known(samples)
+        samples = frames.known(samples)
         if weights is not None or counts is not None:
             refuse_set(samples, "weights and counts")
             given, name = (weights, "weights") if counts is None else (counts, "counts")

@@ -14,12 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter import _frames, _saved, _tables
-from vendimeter._arrays import is_sparse, refuse_set
-from vendimeter._devices import wide_mode
+from vendimeter import _saved
 from vendimeter._kept_rows import joined
-from vendimeter._membership import Membership, read
-from vendimeter._weights import Mass, raw_weights
 from vendimeter.accumulate import (
     Accumulator,
     batch_size,
@@ -28,6 +24,13 @@ from vendimeter.accumulate import (
     several_hint,
     sum_bytes,
 )
+from vendimeter.data import frames
+from vendimeter.data import tables as _tables
+from vendimeter.data.arrays import is_sparse, refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
+from vendimeter.data.groups import Membership, read
+from vendimeter.data.weights import Mass, raw_weights
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -38,7 +41,6 @@ from vendimeter.errors import (
     unknown,
 )
 from vendimeter.groups import GroupScores
-from vendimeter.io.collection import Collection
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
@@ -205,7 +207,7 @@ class GroupAccumulator:
             with samples.placed():
                 self.update(samples.samples, by=samples.labels_by(by), weights=own, counts=counts)
             return
-        samples = _frames.known(samples)
+        samples = frames.known(samples)
         if by is None:
             raise InputError("by is missing; expected one label an item.")
         given, name = (weights, "weights") if counts is None else (counts, "counts")

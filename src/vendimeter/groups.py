@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._arrays import plain, to_list
+from vendimeter.data.arrays import plain, to_list
 from vendimeter.errors import InputError, brief, printable, unknown
 from vendimeter.group_means import GroupMeans, means_of
 from vendimeter.results import Profile, Score, data_frame, html_table, none_if_nan, number, order_name

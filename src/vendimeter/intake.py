@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames
-from vendimeter._arrays import refuse_set
-from vendimeter._devices import wide_mode
-from vendimeter._tables import check_alignment
-from vendimeter._weights import probabilities
+from vendimeter.data import frames as _frames
+from vendimeter.data.arrays import refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
+from vendimeter.data.tables import check_alignment
+from vendimeter.data.weights import probabilities
 from vendimeter.errors import InputError
-from vendimeter.io.collection import Collection
 from vendimeter.options import check_rng
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Similarity

@@ -9,16 +9,25 @@ from typing import Any, overload
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import csr, is_sparse, is_table, length, refuse_set
-from vendimeter._devices import diagonal, double, is_foreign, is_real, local, namespace, transposed, wide_mode
-from vendimeter._membership import Membership, join, read, split
 from vendimeter._run import exact_seconds, run
-from vendimeter._tables import check_alignment
-from vendimeter._weights import probabilities, raw_weights
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import csr, is_sparse, is_table, length, refuse_set
+from vendimeter.data.collection import Collection, takes_collections
+from vendimeter.data.devices import (
+    diagonal,
+    double,
+    is_foreign,
+    is_real,
+    local,
+    namespace,
+    transposed,
+    wide_mode,
+)
+from vendimeter.data.groups import Membership, join, read, split
+from vendimeter.data.tables import check_alignment
+from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of, unknown
 from vendimeter.groups import GroupScores
-from vendimeter.io.collection import Collection, takes_collections
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.options import check_progress, check_rng
@@ -433,7 +442,7 @@ def score_groups(
             with collection.placed():
                 found = _score_groups(collection.samples, kernel, labels, mass, counts, request)
     else:
-        samples = _frames.known(samples)
+        samples = frames.known(samples)
         with wide_mode(precision, samples):
             found = _score_groups(samples, kernel, by, weights, counts, request)
     return GroupScores(*found, several, left_out)
@@ -453,14 +462,14 @@ def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any,
                 "groups given one by one, join them into one collection first."
             )
         return _separate(samples, kernel, request)
-    if _tables.has_columns(samples):
-        by = _tables.labels(samples, by)
+    if tables.has_columns(samples):
+        by = tables.labels(samples, by)
     refuse_set(samples, "labels")
     table = mass is not None and mass.values.ndim == 2
     given = weights if counts is None else counts
-    _tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
+    tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
     if not table:
-        _tables.check_alignment(samples, by, "by")
+        tables.check_alignment(samples, by, "by")
     elif by is None and hasattr(given, "index") and hasattr(given, "columns"):
         by = given.index  # the rows of a pandas frame have names
     similarity = similarity_of(samples, kernel, request.rng)
@@ -492,7 +501,7 @@ def _separate(groups: Any, asked: Any, request: Request) -> Found:
             f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
             "label → samples, a list of groups, or an array of groups × items × columns."
         )
-    if _tables.is_records(groups):
+    if tables.is_records(groups):
         raise InputError(
             "samples is a list of records and by is missing; expected by=labels or the name of a column. "
             "For groups pass a mapping label → samples, or a list of groups."

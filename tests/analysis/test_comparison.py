@@ -14,8 +14,8 @@ import vendimeter as vm
 from vendimeter.analysis import _common_size, _permutations
 from vendimeter.analysis._compared_groups import gathered
 from vendimeter.analysis._pools import Pool
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnansweredError, UnknownNameError
-from vendimeter.io.collection import Collection
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise
 
 matplotlib.use("Agg")

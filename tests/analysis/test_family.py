@@ -12,8 +12,8 @@ from scipy import sparse
 
 import vendimeter as vm
 from vendimeter.analysis import family
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnknownNameError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, Cosine, Match, NGram, On, Precomputed, RandomFeatures, as_kernel
 from vendimeter.solvers import plan as planning
 from vendimeter.spectrum.entropy import truncated as truncated_values

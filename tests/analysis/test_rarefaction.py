@@ -13,8 +13,8 @@ matplotlib.use("Agg")
 
 import vendimeter as vm
 from vendimeter.analysis import rarefaction
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.io.collection import Collection
 from vendimeter.spectrum.entropy import hill, truncated
 
 RNG = np.random.default_rng(11)

@@ -14,8 +14,9 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter import _devices
 from vendimeter.analysis import _facility, _greedy, _greedy_items, _greedy_vendi, _select_rivals
+from vendimeter.data import devices as _devices
+from vendimeter.data.collection import Collection
 from vendimeter.errors import (
     AsymmetryError,
     DiagonalError,
@@ -25,7 +26,6 @@ from vendimeter.errors import (
     TooLargeError,
     UnknownNameError,
 )
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, Cosine, FromFunction, NGram
 
 matplotlib.use("Agg")

@@ -25,8 +25,8 @@ from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.failures import Stopped
 from vendimeter.cli.streaming import streamed
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import as_kernel
 from vendimeter.present import progress as _progress
 from vendimeter.present.progress import showing

@@ -17,8 +17,8 @@ import pytest
 from cli.long_runs import RNG, run, ten_files, unfinished
 from vendimeter.cli import amounts, fingerprints
 from vendimeter.cli.checkpoints import reading_fingerprint
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import Polynomial
 
 pytestmark = pytest.mark.usefixtures("default_signals")

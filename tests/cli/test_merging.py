@@ -15,9 +15,9 @@ import vendimeter as vm
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.merging import merge_files, save
 from vendimeter.cli.streaming import streamed
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.io.base import Broken
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import Embed, Polynomial, as_kernel
 
 RNG = np.random.default_rng(3)

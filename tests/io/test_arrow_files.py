@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter import _arrow
+from vendimeter.data import arrow as _arrow
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io import _packed_batches
 from vendimeter.io.arrow_files import Arrow, HuggingFace, Parquet

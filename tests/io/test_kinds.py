@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError
-from vendimeter.io.collection import Collection
 from vendimeter.io.kinds import KINDS, guess
 from vendimeter.kernels import by_name
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import vendimeter as vm
-from vendimeter._molecules import parse, parse_all, parts
 from vendimeter.compat import molecule_utils
+from vendimeter.data.molecules import parse, parse_all, parts
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, On, RandomFeatures, RDKitFingerprint
 from vendimeter.kernels.description import describe, rebuild
@@ -107,7 +107,7 @@ def test_a_column_of_a_table_and_groups():
 
 def test_more_molecules_than_are_held_at_a_time(monkeypatch):
     expected = Morgan().fingerprints(SMILES)
-    monkeypatch.setattr("vendimeter._molecules.AT_ONCE", 3)
+    monkeypatch.setattr("vendimeter.data.molecules.AT_ONCE", 3)
     np.testing.assert_array_equal(Morgan().fingerprints(SMILES), expected)
     assert [reason for _, reason in parse_all([*SMILES, ""])] == [None] * len(SMILES) + ["is empty"]
     broken = [*SMILES, "C(", *SMILES, "N(", ""]

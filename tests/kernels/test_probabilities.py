@@ -47,7 +47,7 @@ def digits(n: int, channels: int = 3, classes: int = 10) -> np.ndarray:
 def test_logits_are_the_softmax(library):
     expected = bhattacharyya(special.softmax(LOGITS, axis=1))
     similarity = ProbabilityProduct(logits=True).similarity(library.array(LOGITS))
-    from vendimeter._devices import to_host
+    from vendimeter.data.devices import to_host
 
     np.testing.assert_allclose(to_host(similarity.dense()), expected, rtol=0, atol=1e-14)
     score = vm.score(library.array(LOGITS), ProbabilityProduct(logits=True))
@@ -74,7 +74,7 @@ def test_a_class_that_is_ruled_out():
 
 
 def test_the_largest_logits_there_are(library):
-    from vendimeter._devices import to_host
+    from vendimeter.data.devices import to_host
 
     logits = np.array([[1e308, -1e308, 1e308], [-1.7e308, 1.7e308, 0.0], [-1e308, -1e308, -1e308]])
     half, third = math.sqrt(1 / 2), math.sqrt(1 / 3)

@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter import _tokenizers
 from vendimeter.accumulate import WIDEST
+from vendimeter.data import tokens as _tokenizers
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, TooLargeError
 from vendimeter.kernels import BLEU, Edit, Match, NGram, On, Precomputed
 from vendimeter.kernels._ngrams import hashes

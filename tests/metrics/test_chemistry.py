@@ -181,7 +181,7 @@ def test_every_figure_on_real_molecules(generated, tested, kernel, function):
 def test_small_blocks_change_nothing(monkeypatch, generated, tested):
     tested = tested[:199]
     expected = molecules(generated, tested)
-    monkeypatch.setattr("vendimeter._molecules.AT_ONCE", 7)
+    monkeypatch.setattr("vendimeter.data.molecules.AT_ONCE", 7)
     monkeypatch.setattr(chemistry, "SIDE", 33)  # the last block of the reference is of one molecule
     assert_same(molecules(generated, tested), expected)
 

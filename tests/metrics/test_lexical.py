@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vendimeter as vm
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import NGram
 from vendimeter.metrics import lexical
 from vendimeter.metrics.lexical import compression_ratio, ngram_diversity

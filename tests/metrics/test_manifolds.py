@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import vendimeter as vm
-from vendimeter import _devices
+from vendimeter.data import devices
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
 from vendimeter.metrics import _distances
 from vendimeter.metrics.manifolds import (
@@ -310,7 +310,7 @@ def test_arrays_of_all_libraries(library):
     assert precision_recall(rows, others) == precision_recall(x, y)
     found, expected = memorization(rows, others), memorization(x, y)
     assert found.to_dict() == expected.to_dict()  # bitwise
-    np.testing.assert_array_equal(_devices.to_host(rows), x)  # nothing was written into
+    np.testing.assert_array_equal(devices.to_host(rows), x)  # nothing was written into
 
 
 def test_sets_of_different_libraries():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vendimeter import _devices
+from vendimeter.data import devices
 from vendimeter.errors import InputError
 from vendimeter.metrics import _distances, _tiles
 from vendimeter.metrics._distances import Space
@@ -286,8 +286,8 @@ def test_progress_ends_at_the_end():
 def test_largest_of_each_row(library):
     rows = np.random.default_rng(0).integers(0, 9, (6, 11)).astype(float)
     for count in (1, 4, 11):
-        found = _devices.to_host(_devices.largest(library.array(rows), count))
+        found = devices.to_host(devices.largest(library.array(rows), count))
         np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(rows, axis=1)[:, 11 - count :])
     np.testing.assert_array_equal(
-        np.sort(_devices.largest(rows.T, 2), axis=1), np.sort(rows.T, axis=1)[:, -2:]
+        np.sort(devices.largest(rows.T, 2), axis=1), np.sort(rows.T, axis=1)[:, -2:]
     )

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError, UnknownNameError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import BLEU, FromFunction, NGram
 from vendimeter.metrics import quality, text_pairs
 from vendimeter.metrics.overlap import pairwise_bleu, self_bleu

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import vendimeter as vm
+from vendimeter.data.collection import Collection
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, InputError, MatrixError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, Cosine, FromFunction, Match, Morgan, NGram, Polynomial, Precomputed
 from vendimeter.metrics import _pair_sums
 from vendimeter.metrics.similarities import SimilarityProfile, intdiv, leinster_cobbold, mean_similarity

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import vendimeter as vm
+from vendimeter.data.collection import Collection
 from vendimeter.errors import DiagonalError, EmptyError, IndefiniteError, InputError, TooLargeError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, FromFunction, Precomputed, RandomFeatures
 from vendimeter.metrics import spectra
 from vendimeter.metrics.spectra import LogDet, effective_rank, log_det

@@ -14,8 +14,8 @@ import pytest
 
 import vendimeter as vm
 from vendimeter import metrics
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import RBF, Embed, NGram
 
 RNG = np.random.default_rng(5)

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from vendimeter._membership import Membership
 from vendimeter._run import run
 from vendimeter.analysis._leading_modes import leading
+from vendimeter.data.groups import Membership
 from vendimeter.errors import ToleranceWarning, VendimeterError
 from vendimeter.kernels import RBF, Cosine, Edit, FromFunction, Jaccard, NGram, Polynomial, Precomputed
 from vendimeter.metrics._edges import Entries

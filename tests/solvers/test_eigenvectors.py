@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter._devices import to_host
+from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.kernels import RBF, Jaccard, Match, NGram, Precomputed, as_kernel
 from vendimeter.solvers.eigenvectors import decompose

@@ -12,7 +12,7 @@ from scipy.linalg import hadamard
 from scipy.stats import chi2
 
 from array_libraries import Library
-from vendimeter import _devices
+from vendimeter.data import devices
 from vendimeter.errors import (
     AsymmetryError,
     DiagonalError,
@@ -226,7 +226,7 @@ def test_huge_orders_neither_overflow_nor_underflow():
 
 
 def dense_factor(factor):
-    return np.concatenate([_devices.to_host(part) for _, part in factor._columns.parts()]).T
+    return np.concatenate([devices.to_host(part) for _, part in factor._columns.parts()]).T
 
 
 @pytest.mark.parametrize("pivots", ["random", "greedy"])
@@ -418,7 +418,7 @@ def test_every_library_gives_the_same_answer(library: Library, kind, pivots):
         assert found.spectrum().score(q) == pytest.approx(expected.spectrum().score(q), rel=1e-8)
     F = dense_factor(found)[found.pivots]
     assert np.array_equal(F, np.tril(F))
-    vectors = _devices.to_host(found.leading(4))
+    vectors = devices.to_host(found.leading(4))
     assert vectors.T @ vectors == pytest.approx(np.eye(4), abs=1e-12)
     assert np.abs(vectors.T @ expected.leading(4)) == pytest.approx(np.eye(4), abs=1e-5)
 

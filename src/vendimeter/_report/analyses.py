@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import plain
 from vendimeter._report.held import is_narrow
 from vendimeter._report.subject import Part, Subject
 from vendimeter.analysis._subsets import subset_scores
@@ -18,6 +17,7 @@ from vendimeter.analysis.decomposition import Contributions, contributions
 from vendimeter.analysis.eigenmodes import Modes, modes
 from vendimeter.analysis.near_copies import Duplicates, duplicates
 from vendimeter.analysis.rarefaction import Rarefaction, rarefy
+from vendimeter.data.arrays import plain
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
 from vendimeter.results import Profile, Score

@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from vendimeter import __version__, _frames
-from vendimeter._devices import wide_mode
+from vendimeter import __version__
 from vendimeter._report import (
     companions,
     convergence,
@@ -33,6 +32,9 @@ from vendimeter._report.document import Document, Paragraph, Section
 from vendimeter._report.subject import Subject, subject_of
 from vendimeter._report.words import counted, note, order_sign
 from vendimeter.analysis._near_copy_search import SearchOptions
+from vendimeter.data import frames
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
 from vendimeter.errors import (
     InputError,
     MissingDependencyError,
@@ -44,7 +46,6 @@ from vendimeter.errors import (
     unknown,
     warn,
 )
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
@@ -253,7 +254,7 @@ def _reference(reference: Any, subject: Subject) -> Any:
     """The reference, if it is a name one that there is."""
     if reference is None or isinstance(reference, Collection):
         return reference
-    reference = _frames.known(reference)
+    reference = frames.known(reference)
     if subject.is_name(reference) and reference not in subject.names:
         raise unknown("collection or group (as reference)", reference, subject.names)
     return reference

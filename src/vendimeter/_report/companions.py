@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import take
 from vendimeter._report.analyses import Analyses
 from vendimeter._report.document import Block, Column, Section, Table
 from vendimeter._report.words import finite, note, of_order
+from vendimeter.data import tables as _tables
+from vendimeter.data.arrays import take
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
 from vendimeter.metrics._given import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics._inputs import _encoder

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import is_sparse, length, refuse_set, to_list
-from vendimeter._membership import join, read, split
-from vendimeter._weights import probabilities
 from vendimeter.analysis._compared_groups import _looked_through
+from vendimeter.data import frames
+from vendimeter.data import tables as _tables
+from vendimeter.data.arrays import is_sparse, length, refuse_set, to_list
+from vendimeter.data.collection import Collection
+from vendimeter.data.groups import join, read, split
+from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, brief, in_group, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import Embed, FromDistances, Kernel, On, Precomputed, as_kernel
 from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Matrix, Similarity
@@ -84,7 +85,7 @@ def given_of(samples: Any, kernel: Any, by: Any, weights: Any, rng: int) -> tupl
         samples.refuse_default(kernel)
         given = _nested(samples, by, weights) if samples.is_group else _one(samples, by, weights)
     else:
-        samples = _frames.known(samples)
+        samples = frames.known(samples)
         several = _is_several(samples, chosen)
         given = _several(samples, kernel, chosen, by, weights) if several else _one(samples, by, weights)
     similarity, vectors = given.similarities(kernel, chosen, rng)
@@ -161,7 +162,7 @@ def _several(samples: Mapping[Any, Any], kernel: Any, chosen: Kernel, by: Any, w
         with in_group(name):
             if isinstance(part, Collection):
                 part.refuse_default(kernel)
-            plain[name] = part.one() if isinstance(part, Collection) else _frames.known(part)
+            plain[name] = part.one() if isinstance(part, Collection) else frames.known(part)
             usual = part.probabilities() if isinstance(part, Collection) else None
             own[name] = (weights or {}).get(name, usual)
     names, parts = split(plain)

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import length
-from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._frames import known
-from vendimeter._molecules import MOST_DRAWN, parse
-from vendimeter._picture_files import pillow
-from vendimeter._pictures import bands
 from vendimeter._report.document import Item
+from vendimeter.data.arrays import length
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import is_foreign, local, to_host
+from vendimeter.data.frames import known
+from vendimeter.data.molecules import MOST_DRAWN, parse
+from vendimeter.data.pictures import bands, pillow
 from vendimeter.errors import InputError, MissingDependencyError, printable
-from vendimeter.io.collection import Collection
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import take
-from vendimeter._membership import Membership, read
 from vendimeter._report.given import Given, given_of
 from vendimeter._report.held import Held, affordable_tol, kept
 from vendimeter._report.items import Shown, Source, source_of
 from vendimeter._report.words import joined, named
+from vendimeter.data.arrays import take
+from vendimeter.data.collection import Collection
+from vendimeter.data.groups import Membership, read
 from vendimeter.errors import InputError, brief, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.options import generator
 from vendimeter.similarity import Similarity

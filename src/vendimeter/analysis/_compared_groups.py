@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import blocks, is_sparse, is_table, refuse_set
-from vendimeter._devices import is_foreign, local, namespace
-from vendimeter._membership import Membership, join, read, split
-from vendimeter._weights import Mass, raw_weights
 from vendimeter.analysis._subsets import held
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import blocks, is_sparse, is_table, refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import is_foreign, local, namespace
+from vendimeter.data.groups import Membership, join, read, split
+from vendimeter.data.weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
@@ -134,7 +134,7 @@ def gathered(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, rng:
             weights = collection.probabilities()
         with collection.placed():
             return _gathered(collection.samples, kernel, labels, weights, counts, rng, left_out)
-    return _gathered(_frames.known(samples), kernel, by, weights, counts, rng, left_out)
+    return _gathered(frames.known(samples), kernel, by, weights, counts, rng, left_out)
 
 
 def _gathered(
@@ -150,13 +150,13 @@ def _gathered(
             )
         similarity, members, locate = _joined(samples, kernel, rng)
         return _groups(similarity, members, None, left_out, locate)
-    if _tables.has_columns(samples):
-        by = _tables.labels(samples, by)
+    if tables.has_columns(samples):
+        by = tables.labels(samples, by)
     refuse_set(samples, "labels")
     given = weights if counts is None else counts
-    _tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
+    tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
     if not table:
-        _tables.check_alignment(samples, by, "by")
+        tables.check_alignment(samples, by, "by")
     elif by is None and hasattr(given, "index") and hasattr(given, "columns"):
         by = given.index  # the rows of a pandas frame have names
     similarity = similarity_of(samples, kernel, rng)
@@ -194,7 +194,7 @@ def _joined(groups: Any, asked: Any, rng: int) -> tuple[Similarity, Membership, 
     stack: Any = local(groups)
     axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
     several = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
-    if not several or is_table(groups) or is_sparse(groups) or _tables.is_records(groups):
+    if not several or is_table(groups) or is_sparse(groups) or tables.is_records(groups):
         raise InputError(
             f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels (or the name of a "
             "column), a mapping label → samples, a list of groups, or an array of groups × items × columns."

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._arrays import plain
 from vendimeter.analysis._common_size import Rarefied, quantile, standard_error
 from vendimeter.analysis._compared_groups import Groups
 from vendimeter.analysis._permutations import holm, items_tested, permutation_test
 from vendimeter.analysis._results import Result, frozen
+from vendimeter.data.arrays import plain
 from vendimeter.errors import InputError, brief, group_name, unknown
 from vendimeter.groups import _plain
 from vendimeter.results import percentage

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._devices import move, namespace, to_host
 from vendimeter.analysis._greedy_items import Items
 from vendimeter.analysis._greedy_objectives import Objective
+from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.similarity import Matrix, Pairwise
 
 __all__ = ["Facility", "points_of"]

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames
-from vendimeter._arrays import refuse_set
-from vendimeter._devices import wide_mode
 from vendimeter._figures import Figure
-from vendimeter._tables import check_alignment, column, has_columns
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
+from vendimeter.data import frames
+from vendimeter.data.arrays import refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
+from vendimeter.data.tables import check_alignment, column, has_columns
 from vendimeter.errors import InputError, about
 from vendimeter.intake import collected, measured
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import On
 from vendimeter.kernels.algebra import multiply
 from vendimeter.options import check_rng
@@ -309,9 +309,9 @@ def named(samples: Any, given: Any, name: str = "quality") -> Any:
         return given.one()
     if isinstance(given, str) and isinstance(samples, Collection):
         return samples[given]
-    if isinstance(given, str) and has_columns(_frames.known(samples)):
+    if isinstance(given, str) and has_columns(frames.known(samples)):
         return column(samples, given)
-    return _frames.known(given)
+    return frames.known(given)
 
 
 def given_weights(shares: np.ndarray, weights: Any, counts: Any) -> np.ndarray | None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, evened, move, namespace, to_host, transposed
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, evened, move, namespace, to_host, transposed
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.threads import run

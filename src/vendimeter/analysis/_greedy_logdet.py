@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from vendimeter._devices import move, to_host
 from vendimeter.analysis._greedy_items import Items
 from vendimeter.analysis._greedy_objectives import Eigenbasis, Objective
+from vendimeter.data.devices import move, to_host
 
 __all__ = ["LogDet"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, refuse_set, to_numpy
-from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._membership import Membership, read
-from vendimeter._tables import check_alignment, has_columns
-from vendimeter._tables import labels as labels_of
+from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_masked, refuse_set, to_numpy
+from vendimeter.data.devices import is_foreign, local, to_host
+from vendimeter.data.groups import Membership, read
+from vendimeter.data.tables import check_alignment, has_columns
+from vendimeter.data.tables import labels as labels_of
 from vendimeter.errors import InputError, brief, digits, unknown
 from vendimeter.kernels import Kernel
 from vendimeter.options import as_number, whole_number

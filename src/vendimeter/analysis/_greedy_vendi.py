@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._devices import move, namespace, to_host
 from vendimeter.analysis._greedy_items import Items
 from vendimeter.analysis._greedy_objectives import Eigenbasis, Objective
+from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.spectrum import Eigenvalues
 
 __all__ = ["VendiGain", "deficits"]

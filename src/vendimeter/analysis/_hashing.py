@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host
 from vendimeter.analysis._neighbour_pairs import Levels, Pairs, in_order, inner, judged, margin_of, single
 from vendimeter.analysis._recall import Recall, interval
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host
 from vendimeter.metrics.graphs import _joined
 from vendimeter.options import generator
 from vendimeter.present.progress import Progress

@@ -13,9 +13,9 @@ from itertools import islice
 
 import numpy as np
 
-from vendimeter._devices import namespace
-from vendimeter._membership import Membership
 from vendimeter.analysis._subsets import held
+from vendimeter.data.devices import namespace
+from vendimeter.data.groups import Membership
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers import dense

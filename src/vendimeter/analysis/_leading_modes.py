@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, to_host
 from vendimeter._matrix_checks import mending, tolerance_of
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, to_host
 from vendimeter.errors import IndefiniteError
 from vendimeter.options import generator
 from vendimeter.similarity import Features, Matrix, Similarity

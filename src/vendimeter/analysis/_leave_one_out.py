@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import move, namespace, to_host
+from vendimeter.data.devices import move, namespace, to_host
 
 __all__ = ["Removal", "removal"]
 

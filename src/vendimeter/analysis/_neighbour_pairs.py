@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import DEVICE_BYTES, evened, namespace, to_host
 from vendimeter._matrix_checks import entry_tolerance
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import DEVICE_BYTES, evened, namespace, to_host
 from vendimeter.metrics._edges import Entries
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Pairwise, Similarity

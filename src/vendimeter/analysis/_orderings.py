@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import blocks, to_list
-from vendimeter._membership import Membership
+from vendimeter.data import tables
+from vendimeter.data.arrays import blocks, to_list
+from vendimeter.data.groups import Membership
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.options import generator
 
@@ -141,7 +141,7 @@ def lexicographic(items: Sequence[Any]) -> np.ndarray:
 
 def items_of(samples: Any) -> Sequence[Any]:
     """The items of any collection, one by one."""
-    return _tables.records(samples) if _tables.has_columns(samples) else to_list(samples)
+    return tables.records(samples) if tables.has_columns(samples) else to_list(samples)
 
 
 def by_label(groups: Membership, order: np.ndarray) -> np.ndarray:

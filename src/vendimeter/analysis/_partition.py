@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, move, namespace, to_host, transposed
-from vendimeter._membership import Membership
 from vendimeter._run import run
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host, transposed
+from vendimeter.data.groups import Membership
 from vendimeter.results import Score
 from vendimeter.scoring import to_score
 from vendimeter.similarity import Features, Matrix, Similarity, span

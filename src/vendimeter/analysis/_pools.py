@@ -11,9 +11,9 @@ import functools
 
 import numpy as np
 
-from vendimeter._arrays import is_sparse
-from vendimeter._devices import to_host
 from vendimeter.analysis._subsets import held
+from vendimeter.data.arrays import is_sparse
+from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.solvers import dense

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import as_like, move, namespace, to_host, transposed
 from vendimeter.analysis._reweighting_order import Order, Spread
+from vendimeter.data.devices import as_like, move, namespace, to_host, transposed
 from vendimeter.solvers.eigenvectors import eigenpairs
 
 __all__ = ["Active", "climb"]

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse
-from vendimeter._devices import DEVICE_BYTES, move, to_host
 from vendimeter.analysis._reweighting_newton import Active, Point, climb
 from vendimeter.analysis._reweighting_order import Order, Spread, widened
+from vendimeter.data.arrays import blocks, is_sparse
+from vendimeter.data.devices import DEVICE_BYTES, move, to_host
 from vendimeter.similarity import Features
 from vendimeter.solvers.eigenvectors import eigenpairs
 from vendimeter.solvers.gram import gram

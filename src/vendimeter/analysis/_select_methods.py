@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vendimeter._devices import to_host
 from vendimeter.analysis._facility import Facility, points_of
 from vendimeter.analysis._farthest import Farthest
 from vendimeter.analysis._greedy import Chosen, Greedy, Worth
@@ -17,6 +16,7 @@ from vendimeter.analysis._greedy_objectives import Objective
 from vendimeter.analysis._greedy_rules import Rules
 from vendimeter.analysis._greedy_vendi import VendiGain
 from vendimeter.analysis._subsets import held, subset_scores
+from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.options import generator
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import move, namespace, to_host
 from vendimeter.analysis._leave_one_out import Removal, removal
+from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.solvers.exact import Solution
 from vendimeter.spectrum import Eigenvalues
 

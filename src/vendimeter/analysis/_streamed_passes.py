@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse
-from vendimeter._devices import as_like, move, to_host, transposed, wide_mode
 from vendimeter._score_stream import in_place
 from vendimeter.analysis._shares import Shares
 from vendimeter.analysis.decomposition import in_order, shares_of
+from vendimeter.data.arrays import blocks, is_sparse
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import as_like, move, to_host, transposed, wide_mode
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief
-from vendimeter.io.collection import Collection
 from vendimeter.io.reading import read_batches
 from vendimeter.io.sources import files_of
 from vendimeter.kernels import Kernel

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vendimeter._membership import Membership
+from vendimeter.data.groups import Membership
 from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.groups import solve_groups
 from vendimeter.solvers.plan import EXACT_SIDE

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import as_rows
-from vendimeter._devices import select, to_host
 from vendimeter.analysis._bandwidths_result import SYMBOLS, Bandwidths
 from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scale_curves import (
@@ -24,6 +22,8 @@ from vendimeter.analysis._scale_curves import (
     suggest,
 )
 from vendimeter.analysis._scored import scored
+from vendimeter.data.arrays import as_rows
+from vendimeter.data.devices import select, to_host
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.intake import collected, measured
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import wide_mode
 from vendimeter.analysis._common_size import Rarefied, quantile, rarefied, standard_error
 from vendimeter.analysis._compared_groups import Groups, gathered
 from vendimeter.analysis._comparison_notes import (
@@ -22,8 +21,9 @@ from vendimeter.analysis._comparison_result import Comparison
 from vendimeter.analysis._differences import Wanted, differences_of, pairs_of
 from vendimeter.analysis._partition import overlap_cost, overlaps, partition
 from vendimeter.analysis._results import frozen
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
 from vendimeter.errors import InputError, brief, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.options import as_number, check_confidence, check_flag, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.solvers.groups import SolvedGroups, solve_groups

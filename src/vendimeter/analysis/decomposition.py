@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._devices import move, to_host
 from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
+from vendimeter.data.devices import move, to_host
 from vendimeter.intake import collected, measured
 from vendimeter.metrics._pair_sums import present, row_sums
 from vendimeter.options import check_flag, whole_number

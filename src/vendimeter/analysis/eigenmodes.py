@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import refuse_set
-from vendimeter._membership import Membership, read
 from vendimeter.analysis._leading_modes import leading
 from vendimeter.analysis._modes_result import Ends, Modes
 from vendimeter.analysis._results import frozen
+from vendimeter.data import frames as _frames
+from vendimeter.data import tables
+from vendimeter.data.arrays import refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.groups import Membership, read
 from vendimeter.intake import collected, measured
-from vendimeter.io.collection import Collection
 from vendimeter.options import check_rng, whole_number
 
 __all__ = ["Ends", "Modes", "modes"]
@@ -100,8 +101,8 @@ def modes(
         by, kind = samples.labels_by(by), samples.kind
     else:
         samples, kind = _frames.known(samples), None
-        if by is not None and _tables.has_columns(samples):
-            by = _tables.labels(samples, by)
+        if by is not None and tables.has_columns(samples):
+            by = tables.labels(samples, by)
     return _modes(
         samples, kernel, k=k, exemplars=exemplars, by=by, kind=kind, weights=weights, counts=counts, rng=rng
     )
@@ -123,7 +124,7 @@ def _modes(
     k, shown, rng = whole_number(k, "k"), whole_number(exemplars, "exemplars"), check_rng(rng)
     if by is not None:
         refuse_set(samples, "labels")
-        _tables.check_alignment(samples, by, "by")
+        tables.check_alignment(samples, by, "by")
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     groups = None if by is None else read(by, similarity.n, None)
     found = leading(similarity, shares, k, rng)

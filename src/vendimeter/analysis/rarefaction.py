@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._weights import raw_weights
 from vendimeter.analysis._jackknife import check_groups, of_split
 from vendimeter.analysis._jackknife_groups import Part, Split, Values, deal, drawn, fragmented, spectra
 from vendimeter.analysis._rarefaction_population import (
@@ -23,6 +22,7 @@ from vendimeter.analysis._rarefaction_result import Rarefaction
 from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
+from vendimeter.data.weights import raw_weights
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_confidence, check_rng, generator, whole_number

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._devices import namespace
 from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._reweighting_search import Items, Search, search
 from vendimeter.analysis._scored import scored
 from vendimeter.analysis._subsets import held
+from vendimeter.data.devices import namespace
 from vendimeter.errors import InputError, ToleranceWarning, brief, warn
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, check_progress, check_rng, whole_number

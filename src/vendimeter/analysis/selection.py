@@ -22,10 +22,10 @@ from vendimeter.analysis._select_methods import (
 )
 from vendimeter.analysis._select_rivals import ORDERS, Rivals, check_compare, rivals_of, score_part
 from vendimeter.analysis._subsets import held
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.groups import _plain
 from vendimeter.intake import collected, measured
-from vendimeter.io.collection import Collection
 from vendimeter.options import as_number, byte_count, check_rng
 from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number, order_name

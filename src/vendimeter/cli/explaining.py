@@ -12,7 +12,7 @@ from vendimeter.cli.options import Command, Output, Reading, Running, Similarity
 
 if TYPE_CHECKING:
     from vendimeter.cli.outputs import Sheet
-    from vendimeter.io.collection import Collection
+    from vendimeter.data.collection import Collection
 
 __all__ = ["explain"]
 

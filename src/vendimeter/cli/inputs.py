@@ -12,8 +12,8 @@ import numpy as np
 
 from vendimeter.cli.kernel_text import columns_of, kernel_of
 from vendimeter.cli.options import Reading, Similarity
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, printable
-from vendimeter.io.collection import Collection
 from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import KINDS, guess
 from vendimeter.io.reading import read_batches
@@ -187,7 +187,7 @@ def _kernel(first: Collection) -> str | Kernel:
     name = KINDS[first.kind]
     if name != "pixels":
         return name
-    from vendimeter._pictures import decode
+    from vendimeter.data.pictures import decode
 
     sizes: set[tuple[int, int]] = set()
     for i, picture in enumerate(first.samples[:LOOKED_AT]):

@@ -96,12 +96,12 @@ def written_report(
 ) -> None:
     """Read, analyse, and write the page."""
     import vendimeter as vm
-    from vendimeter._membership import read
     from vendimeter.cli import work
     from vendimeter.cli.comparing import named_reference
     from vendimeter.cli.failures import check_interrupted
     from vendimeter.cli.inputs import bare, several
     from vendimeter.cli.merging import refuse_existing, refuse_input
+    from vendimeter.data.groups import read
     from vendimeter.errors import InputError, brief, printable
     from vendimeter.optional import require
     from vendimeter.present.terminal import encodable, say

@@ -21,7 +21,7 @@ from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.failures import Stopped
 from vendimeter.cli.inputs import Input
 from vendimeter.cli.merging import refuse_existing, save
-from vendimeter.io.collection import Collection
+from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
 from vendimeter.present.progress import FIRST, Progress
 

@@ -12,8 +12,8 @@ from typing import Any
 from vendimeter.cli.inputs import Input, opened
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
 from vendimeter.cli.outputs import Answer, Source
+from vendimeter.data.collection import Collection
 from vendimeter.errors import CacheWarning, InputError, ToleranceWarning, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
 from vendimeter.options import byte_count

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_missing
-from vendimeter._molecules import as_items, parse
+from vendimeter.data.arrays import is_missing
+from vendimeter.data.molecules import as_items, parse
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels import Jaccard, Morgan, RDKitFingerprint
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._tokenizers import texts_of, tokens_of
 from vendimeter.compat import vendi
+from vendimeter.data.tokens import texts_of, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ngrams import bags
 from vendimeter.kernels.vectors import unit_rows

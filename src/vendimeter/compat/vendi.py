@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import vendimeter as vm
-from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._weights import probabilities
+from vendimeter.data.devices import is_foreign, local, to_host
+from vendimeter.data.weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError, brief, digits
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
 from vendimeter.metrics._pair_sums import power_sum

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._pictures import decode, each, rgb_image
+from vendimeter.data.pictures import decode, each, rgb_image
 from vendimeter.encoders._hub import DTYPES, explained, find_model, loading
 from vendimeter.encoders._weights import EXTRA, downloaded, read_weights, weights_file, weights_identity
 from vendimeter.encoders.base import Encode, pick_device

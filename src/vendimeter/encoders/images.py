@@ -13,9 +13,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._devices import is_foreign, to_host
-from vendimeter._picture_files import file_digest, pillow
-from vendimeter._pictures import as_size, bands, each, eight_bits, pictures, rgb_image
+from vendimeter.data.devices import is_foreign, to_host
+from vendimeter.data.pictures import (
+    as_size,
+    bands,
+    each,
+    eight_bits,
+    file_digest,
+    pictures,
+    pillow,
+    rgb_image,
+)
 from vendimeter.encoders._hub import ModelFiles, check_model, explained, find_model, load_pretrained, loading
 from vendimeter.encoders.base import Encode, Encoder, pick_device
 from vendimeter.errors import InputError, brief, shape_of, unknown

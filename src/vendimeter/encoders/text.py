@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vendimeter._arrays import is_missing
+from vendimeter.data.arrays import is_missing
 from vendimeter.encoders._hub import (
     ModelFiles,
     check_model,

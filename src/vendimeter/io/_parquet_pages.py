@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _arrow
+from vendimeter.data import arrow
 from vendimeter.errors import InputError, brief
 from vendimeter.io.sources import RAISED, VALUE_BYTES, File
 from vendimeter.options import bytes_shown
@@ -348,7 +348,7 @@ def _unpacked(file: Any, page: Page, codec: int) -> bytes | None:
         return data
     if codec not in CODECS:
         return None
-    pa = _arrow.library()
+    pa = arrow.library()
     try:
         return pa.decompress(data, decompressed_size=page.unpacked, codec=CODECS[codec], asbytes=True)
     except (pa.ArrowException, OSError, ValueError) as error:

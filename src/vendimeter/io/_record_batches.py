@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _arrow
+from vendimeter.data import arrow
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
@@ -71,7 +71,7 @@ class RecordBatches(Reader):
         if self._known is None:
             with reading(self.file):
                 schema = self._schema()
-            self._known = _arrow.library().schema([]) if schema is None else schema
+            self._known = arrow.library().schema([]) if schema is None else schema
         return self._known
 
     def names(self) -> list[str]:
@@ -113,12 +113,12 @@ class RecordBatches(Reader):
 
         What is shared, as the entries of a dictionary are, may stand for far more than the file has.
         """
-        shared = {name: column for name, column in columns.items() if _arrow.may_share(column.type)}
+        shared = {name: column for name, column in columns.items() if arrow.may_share(column.type)}
         held = sum(column.nbytes for name, column in columns.items() if name not in shared)
         size = self._size()
         most = self.file.max_record if size is None else self.file.most_of(size)
         longest = [
-            _arrow.longest_entry(column) if _arrow.is_texts_once(column.type) else PORTION_BYTES + 1
+            arrow.longest_entry(column) if arrow.is_texts_once(column.type) else PORTION_BYTES + 1
             for column in shared.values()
         ]
         if held + count * sum(longest) <= min(PORTION_BYTES, most) and max(longest, default=0) <= SHORT:
@@ -127,9 +127,9 @@ class RecordBatches(Reader):
             return
         sizes = np.zeros(count, dtype=np.int64)
         for name, column in columns.items():
-            own = _arrow.row_bytes(column)
+            own = arrow.row_bytes(column)
             sizes += own
-            if name in shared and _arrow.is_texts_once(column.type):  # of a dictionary each text is made once
+            if name in shared and arrow.is_texts_once(column.type):  # of a dictionary each text is made once
                 held += int(own[own > SHORT].sum())
             elif name in shared:
                 self._copied += int(own.sum())
@@ -171,7 +171,7 @@ class RecordBatches(Reader):
         for name, column in columns.items():
             if self._goes_along(name):
                 continue
-            if name not in self._shapes and (found := _arrow.shape(column)) is not None:
+            if name not in self._shapes and (found := arrow.shape(column)) is not None:
                 self._shapes[name] = found
         keep = np.ones(count, dtype=bool)
         for name, column in columns.items():
@@ -184,7 +184,7 @@ class RecordBatches(Reader):
             return None
         return Part(
             {
-                name: self._values(_arrow.kept_rows(column, keep), name, start)
+                name: self._values(arrow.kept_rows(column, keep), name, start)
                 for name, column in columns.items()
             },
             lambda i: self._place(int(rows[i])),
@@ -203,7 +203,7 @@ class RecordBatches(Reader):
 
     def _sound(self, column: Any, name: str) -> Any:
         """The column; one whose offsets point out of the file would crash the process when it is read."""
-        pa = _arrow.library()
+        pa = arrow.library()
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -219,32 +219,32 @@ class RecordBatches(Reader):
         return names if isinstance(names, list) and all(isinstance(one, str) for one in names) else None
 
     def _flaws(self, column: Any, name: str, start: int) -> Iterator[tuple[int, str]]:
-        found = _arrow.flaws(column, self._shapes.get(name))
+        found = arrow.flaws(column, self._shapes.get(name))
         if found is not None:
             yield from ((row, found.reason(row)) for row in found.rows.tolist())
-        if _arrow.is_pictures(column.type):
+        if arrow.is_pictures(column.type):
             folder = self._beside(start)
-            for row, path in _arrow.pathed(column):
+            for row, path in arrow.pathed(column):
                 reason = _misled(folder, path)
                 if reason is not None:
                     yield row, reason
         classes = self._classes(name)
-        if classes is not None and _arrow.library().types.is_integer(column.type):
+        if classes is not None and arrow.library().types.is_integer(column.type):
             numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
             for row in np.flatnonzero((numbers < 0) | (numbers >= len(classes))).tolist():
                 yield row, f"is class {numbers[row]}, and there are {len(classes)}"
 
     def _values(self, column: Any, name: str, start: int) -> Any:
         try:
-            lists = self._goes_along(name) and _arrow.is_vectors(column.type)
-            values = column.to_pylist() if lists else _arrow.values(column, self._shapes.get(name))
+            lists = self._goes_along(name) and arrow.is_vectors(column.type)
+            values = column.to_pylist() if lists else arrow.values(column, self._shapes.get(name))
         except UnicodeDecodeError:
             raise InputError(
                 f"{self.file} has texts in the lists or records of {brief(name)} that are not UTF-8; expected UTF-8."
             ) from None
-        if _arrow.is_pictures(column.type):
+        if arrow.is_pictures(column.type):
             folder = self._beside(start)
-            for row, path in _arrow.pathed(column):
+            for row, path in arrow.pathed(column):
                 assert folder is not None, "flaws were not left out"
                 assert path is not None, "flaws were not left out"
                 values[row] = folder / path
@@ -265,7 +265,7 @@ def first_line(error: BaseException) -> str:
 @contextmanager
 def reading(file: File) -> Iterator[None]:
     """Say of a file that Arrow cannot read that it is damaged, and why."""
-    pa = _arrow.library()
+    pa = arrow.library()
     try:
         yield
     except InputError:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vendimeter import _arrow
+from vendimeter.data import arrow as _arrow
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.io._packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io._parquet_pages import plan_of

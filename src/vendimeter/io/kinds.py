@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._molecules import LONGEST
+from vendimeter.data.collection import Collection
+from vendimeter.data.molecules import LONGEST
 from vendimeter.errors import InputError, MissingDependencyError, brief
-from vendimeter.io.collection import Collection
 from vendimeter.io.text_forms import (
     AMINO_ACIDS,
     EXPECTED,
@@ -175,7 +175,7 @@ def _misfit(kind: str, fits: Callable[[str], bool], letters: str = "") -> Misfit
 def _are_molecules(texts: Sequence[str]) -> bool:
     """Whether RDKit, where it is installed, can read some of them: a telephone number is made of the same signs."""
     try:
-        from vendimeter._molecules import parse_all
+        from vendimeter.data.molecules import parse_all
 
         found = [reason is None for _, reason in parse_all(list(texts[:TRIED]))]
     except MissingDependencyError:

@@ -118,7 +118,7 @@ class PictureFolder(Reader):
             if path.is_dir():  # its pictures are read where they lie
                 return False
         if self.broken.skip:
-            from vendimeter._pictures import decode
+            from vendimeter.data.pictures import decode
 
             try:
                 decode(path)
@@ -221,7 +221,7 @@ class PictureFile(Reader):
         if path is None:
             raise InputError("standard input was said to be a picture; expected the path of one.")
         if self.broken.skip:
-            from vendimeter._pictures import decode
+            from vendimeter.data.pictures import decode
 
             try:
                 decode(path)

@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, brief, unknown
 from vendimeter.io.base import Broken, Part, Reader
-from vendimeter.io.collection import Collection
 from vendimeter.io.picture_files import ENDINGS
 from vendimeter.io.sound import sound
 from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff

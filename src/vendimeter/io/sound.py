@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._arrays import take
+from vendimeter.data.arrays import take
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
@@ -80,7 +80,7 @@ def _checks_of_kind(part: Part, wanted: Wanted) -> Iterator[Reasons]:
     if not wanted.broken.skip:
         return
     if wanted.kind == "molecules":
-        from vendimeter._molecules import parse_all
+        from vendimeter.data.molecules import parse_all
 
         yield (reason for _, reason in parse_all(samples))
     elif (
@@ -117,7 +117,7 @@ def _no_picture(item: Any) -> str | None:
 
 
 def _no_image(item: Any) -> str | None:
-    from vendimeter._pictures import decode
+    from vendimeter.data.pictures import decode
 
     try:
         decode(item)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from vendimeter._molecules import MOST_ATOMS, SQUARES, too_many
+from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Broken, Part, Reader
 from vendimeter.io.sources import CHUNK, File, guarded, note

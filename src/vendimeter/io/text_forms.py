@@ -133,7 +133,7 @@ def record_in(name: str, below: str) -> str | None:
 def _is_molecule(text: str) -> bool:
     """Whether RDKit, where it is installed, can read a text."""
     try:
-        from vendimeter._molecules import parse
+        from vendimeter.data.molecules import parse
 
         return parse(text)[1] is None
     except MissingDependencyError:

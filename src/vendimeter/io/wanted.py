@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import to_list as plain_list
+from vendimeter.data.arrays import to_list as plain_list
+from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, brief, printable, unknown, warn
 from vendimeter.io.base import Broken, Part, Reader
-from vendimeter.io.collection import Collection
 from vendimeter.io.columns import FORMS, as_numbers, first_text, from_cells, joined, lists_of_texts, stacked
 from vendimeter.io.kinds import KINDS, NOT_NUMBERS, Misfit, guess
 from vendimeter.io.sound import weight_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vendimeter import _tokenizers
+from vendimeter.data import tokens
 from vendimeter.errors import brief, printable
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.functions import is_encoder
@@ -32,7 +32,7 @@ def identity(kernel: Kernel) -> dict[str, Any] | None:
     for key, value in vars(kernel).items():
         found[key] = value.lasting_identity() if is_encoder(value) else None
     if isinstance(kernel, NGram):
-        found["tokenizer"] = _tokenizers.identity(kernel.tokenizer)
+        found["tokenizer"] = tokens.identity(kernel.tokenizer)
     for i, part in enumerate(kernel.parts):
         found[f"part {i}"] = identity(part)
     return {key: part for key, part in found.items() if part is not None} or None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import plain
+from vendimeter.data.arrays import plain
 from vendimeter.errors import InputError, brief
 
 __all__ = ["bags", "hashes", "unrolled"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks, is_sparse
+from vendimeter.data.arrays import blocks, is_sparse
 from vendimeter.similarity import Pairwise, row_keys
 from vendimeter.spectrum import UNIT
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_sparse
-from vendimeter._devices import as_like, concat, namespace
 from vendimeter._matrix_checks import Policy
+from vendimeter.data.arrays import is_sparse
+from vendimeter.data.devices import as_like, concat, namespace
 from vendimeter.errors import InputError
 from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.spectrum import UNIT

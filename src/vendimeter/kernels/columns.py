@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from vendimeter import _tables
+from vendimeter.data import tables
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.similarity import Features, Similarity
@@ -51,11 +51,11 @@ class On(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The similarities of the column."""
-        return self._named(self.kernel.similarity(_tables.column(samples, self.column), rng=rng))
+        return self._named(self.kernel.similarity(tables.column(samples, self.column), rng=rng))
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """The features of the column."""
-        return self._named(self.kernel.batch_features(_tables.column(samples, self.column), rng=rng))
+        return self._named(self.kernel.batch_features(tables.column(samples, self.column), rng=rng))
 
     def _named(self, similarity: Any) -> Any:
         return similarity.with_kernel(replace(self, kernel=similarity.kernel))

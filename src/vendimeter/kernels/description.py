@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import is_foreign, to_host
+from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.kernels import by_name
 from vendimeter.kernels.base import Kernel, Product, Sum

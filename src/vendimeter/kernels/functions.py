@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import as_list, is_sparse, length, take, unwrapped
-from vendimeter._devices import (
+from vendimeter._matrix_checks import Policy
+from vendimeter.data import tables
+from vendimeter.data.arrays import as_list, is_sparse, length, take, unwrapped
+from vendimeter.data.devices import (
     as_like,
     concat,
     double,
@@ -22,7 +23,6 @@ from vendimeter._devices import (
     no_gradients,
     numpy_dtype,
 )
-from vendimeter._matrix_checks import Policy
 from vendimeter.errors import InputError, brief, shape_of
 from vendimeter.kernels.base import Kernel, named
 from vendimeter.kernels.vectors import Cosine
@@ -182,7 +182,7 @@ def _items(samples: Any, kernel: str) -> Any:
     if is_foreign(samples):
         as_list(samples, kernel=kernel)  # for its checks alone
         return samples.detach() if is_torch(samples) else samples
-    return _tables.records(samples) if _tables.has_columns(samples) else as_list(samples, kernel=kernel)
+    return tables.records(samples) if tables.has_columns(samples) else as_list(samples, kernel=kernel)
 
 
 def _vectors(given: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import is_foreign, namespace, to_host
-from vendimeter._pictures import as_size, decoded, eight_bits, pictures
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import is_foreign, namespace, to_host
+from vendimeter.data.pictures import as_size, decoded, eight_bits, pictures
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows

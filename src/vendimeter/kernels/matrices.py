@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import csr, is_sparse, is_table, refuse_masked
-from vendimeter._devices import (
+from vendimeter._matrix_checks import Policy
+from vendimeter.data import tables
+from vendimeter.data.arrays import csr, is_sparse, is_table, refuse_masked
+from vendimeter.data.devices import (
     diagonal,
     double,
     identity,
@@ -22,7 +23,6 @@ from vendimeter._devices import (
     numpy_dtype,
     to_host,
 )
-from vendimeter._matrix_checks import Policy
 from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.radial import check_scale
@@ -35,7 +35,7 @@ __all__ = ["FromDistances", "Precomputed"]
 def _square(samples: Any, what: str) -> Any:
     """A square matrix of real numbers, dense (not copied) or CSR."""
     refuse_masked(samples, f"the matrix of {what}")
-    matrix = _tables.square_matrix(samples) if is_table(samples) else local(samples)
+    matrix = tables.square_matrix(samples) if is_table(samples) else local(samples)
     if not is_sparse(matrix) and not is_foreign(matrix):
         try:
             matrix = np.asarray(matrix)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._molecules import as_items, parse, parts, readable
+from vendimeter.data.molecules import as_items, parse, parts, readable
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ratios import Bits, ratios_of_bits
 from vendimeter.kernels.sets import Jaccard

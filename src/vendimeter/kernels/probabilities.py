@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import as_list, as_rows, is_sparse, unwrapped
-from vendimeter._devices import is_foreign, is_real, namespace, numpy_dtype, to_host
+from vendimeter.data.arrays import as_list, as_rows, is_sparse, unwrapped
+from vendimeter.data.devices import is_foreign, is_real, namespace, numpy_dtype, to_host
 from vendimeter.errors import InputError, brief, digits, shape_of
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, as_rows, blocks
-from vendimeter._devices import (
+from vendimeter.data.arrays import BLOCK_BYTES, as_rows, blocks
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     double,
     is_foreign,

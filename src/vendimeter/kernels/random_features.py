@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import as_rows, blocks, is_sparse
-from vendimeter._devices import concat, move, namespace, to_host
+from vendimeter.data.arrays import as_rows, blocks, is_sparse
+from vendimeter.data.devices import concat, move, namespace, to_host
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel, Product, Sum
 from vendimeter.kernels.columns import On

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._matrix_checks import Policy
-from vendimeter._tokenizers import as_text, texts_of, tokens_of
+from vendimeter.data.tokens import as_text, texts_of, tokens_of
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels._alignments import aligner_of, rounding_of
 from vendimeter.kernels._kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_counts, kmer_width, met

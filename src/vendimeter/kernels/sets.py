@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import (
+from vendimeter.data.arrays import (
     EMPTY,
     as_list,
     as_rows,
@@ -19,7 +19,7 @@ from vendimeter._arrays import (
     plain,
     to_list,
 )
-from vendimeter._devices import (
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     double,
     is_foreign,
@@ -29,7 +29,7 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._tables import columns, has_columns
+from vendimeter.data.tables import columns, has_columns
 from vendimeter.errors import EmptyError, InputError, brief
 from vendimeter.kernels._ratios import EXACT, layers, overlap, packed_layers, ratios, ratios_of_bits
 from vendimeter.kernels.algebra import combine

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import (
+from vendimeter.data.arrays import (
     as_list,
     as_rows,
     is_frame_column,
@@ -19,7 +19,7 @@ from vendimeter._arrays import (
     to_list,
     unwrapped,
 )
-from vendimeter._devices import concat, is_foreign, is_real, namespace, to_host
+from vendimeter.data.devices import concat, is_foreign, is_real, namespace, to_host
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.kernels.base import Kernel
 from vendimeter.similarity import FeatureRows, Features

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter._matrix_checks import Policy
-from vendimeter._tokenizers import Tokenizer, check, shown, texts_of, tokens_of
+from vendimeter.data.tokens import Tokenizer, check, shown, texts_of, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ngrams import bags, hashes, unrolled
 from vendimeter.kernels.base import Kernel

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._arrays import as_rows, is_sparse
-from vendimeter._devices import concat, double, is_foreign, move, namespace, row_norms, to_host
+from vendimeter.data.arrays import as_rows, is_sparse
+from vendimeter.data.devices import concat, double, is_foreign, move, namespace, row_norms, to_host
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels.algebra import multiply, multiply_features
 from vendimeter.kernels.base import Kernel

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import length
 from vendimeter._figures import Figures
+from vendimeter.data.arrays import length
 from vendimeter.errors import EmptyError, InputError, about, brief, in_group, unknown
 from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.metrics import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, is_gpu, move, namespace, to_host, transposed
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, is_gpu, move, namespace, to_host, transposed
 from vendimeter.metrics._inputs import wide_block
 from vendimeter.present.progress import Progress
 

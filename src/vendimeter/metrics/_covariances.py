@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import refuse_masked
-from vendimeter._devices import is_foreign, to_host
+from vendimeter.data.arrays import refuse_masked
+from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.errors import AsymmetryError, IndefiniteError, InputError, brief, digits
 
 __all__ = ["EPSILON", "as_numbers", "checked", "correlations", "factor", "noise_of"]

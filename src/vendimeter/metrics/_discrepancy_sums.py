@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES
-from vendimeter._devices import diagonal, namespace, to_host
+from vendimeter.data.arrays import BLOCK_BYTES
+from vendimeter.data.devices import diagonal, namespace, to_host
 from vendimeter.errors import AsymmetryError, InputError
 from vendimeter.similarity import Index
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import (
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     concat,
     double,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import to_host
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
+from vendimeter.data.devices import to_host
 from vendimeter.errors import InputError, brief
 from vendimeter.metrics._pair_sums import check_largest
 from vendimeter.options import as_number

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import (
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import (
     as_rows,
     is_frame_column,
     is_sparse,
@@ -22,9 +22,9 @@ from vendimeter._arrays import (
     take,
     to_list,
 )
-from vendimeter._membership import join, read
+from vendimeter.data.collection import Collection
+from vendimeter.data.groups import join, read
 from vendimeter.errors import EmptyError, InputError, about, brief, unknown
-from vendimeter.io.collection import Collection
 from vendimeter.kernels import (
     BLEU,
     MACCS,
@@ -214,14 +214,14 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
         places = _places(labels, len(samples))
         return list(places), [samples[where] for where in places.values()]
     if by is not None:
-        samples = _frames.known(samples)
+        samples = frames.known(samples)
         if is_table(samples) or isinstance(samples, Mapping):
             raise InputError(
                 "samples is a table, or a mapping, and by= labels the items of one collection; expected a list or an "
                 "array of them. Read a table with vendimeter.read, or pass a collection for each name."
             )
         refuse_set(samples, "labels")
-        _tables.check_alignment(samples, by, "by")
+        tables.check_alignment(samples, by, "by")
         places = _places(by, length(samples))
         return list(places), [_at(samples, where) for where in places.values()]
     if not isinstance(samples, Mapping):
@@ -353,7 +353,7 @@ def _given(
         groups = part.is_group if groups is None else groups
         part = part.samples
     else:
-        raw = part = _frames.known(part)
+        raw = part = frames.known(part)
     if groups:
         part = _lists_of_texts(part)
         if weights is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._tokenizers import Tokenizer, check, tokens_of
+from vendimeter.data.tokens import Tokenizer, check, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.metrics._texts import Grouped
 from vendimeter.options import check_flag, whole_number

@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import as_rows, is_frame_column, is_table, is_text, refuse_masked, to_numpy, unwrapped
-from vendimeter._devices import as_like, double, is_foreign, local, namespace, select, to_host
+from vendimeter.data.arrays import (
+    as_rows,
+    is_frame_column,
+    is_table,
+    is_text,
+    refuse_masked,
+    to_numpy,
+    unwrapped,
+)
+from vendimeter.data.devices import as_like, double, is_foreign, local, namespace, select, to_host
 from vendimeter.errors import InputError, about, brief, shape_of, unknown
 
 __all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]

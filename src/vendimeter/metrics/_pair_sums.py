@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
-from vendimeter._devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
 from vendimeter._matrix_checks import entry_tolerance
+from vendimeter.data.arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter.data.devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
 from vendimeter.errors import InputError, MatrixError, digits
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized, parts_of

@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, EMPTY, blocks, is_frame_column, is_missing, refuse_masked, to_list
-from vendimeter._devices import DEVICE_BYTES, double, is_foreign, local, namespace, select, to_host
-from vendimeter._frames import known
+from vendimeter.data.arrays import (
+    BLOCK_BYTES,
+    EMPTY,
+    blocks,
+    is_frame_column,
+    is_missing,
+    refuse_masked,
+    to_list,
+)
+from vendimeter.data.devices import DEVICE_BYTES, double, is_foreign, local, namespace, select, to_host
+from vendimeter.data.frames import known
 from vendimeter.errors import EmptyError, InputError, TooLargeError, brief, shape_of
 from vendimeter.kernels.algebra import multiply_features
 from vendimeter.kernels.probabilities import channels_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._devices import evened, identity, move, namespace, positions, to_host, transposed
+from vendimeter.data.devices import evened, identity, move, namespace, positions, to_host, transposed
 
 if TYPE_CHECKING:
     from vendimeter.metrics._distances import Space

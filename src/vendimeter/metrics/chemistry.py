@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_missing
 from vendimeter._figures import Figures
-from vendimeter._molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
+from vendimeter.data.arrays import is_missing
+from vendimeter.data.molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter.errors import InputError, about, brief
 from vendimeter.intake import collected
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel

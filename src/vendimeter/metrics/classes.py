@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import (
+from vendimeter._figures import Figure
+from vendimeter.data import tables
+from vendimeter.data.arrays import (
     BLOCK_BYTES,
     EMPTY,
     blocks,
@@ -23,17 +24,8 @@ from vendimeter._arrays import (
     to_numpy,
     unwrapped,
 )
-from vendimeter._devices import (
-    is_foreign,
-    is_real,
-    local,
-    move,
-    namespace,
-    select,
-    to_host,
-)
-from vendimeter._figures import Figure
-from vendimeter._weights import probabilities
+from vendimeter.data.devices import is_foreign, is_real, local, move, namespace, select, to_host
+from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.intake import collected
 from vendimeter.metrics._predictions import Rows, labels_of, predicted
@@ -126,7 +118,7 @@ def _sites(samples: Any) -> tuple[Any, bool]:
             raise InputError(f"samples[{brief(odd)}] is {brief(samples[odd])}; {expected}.")
         samples = list(samples.values())
     elif is_table(samples):
-        samples = _tables.matrix(samples)
+        samples = tables.matrix(samples)
     elif is_frame_column(samples):
         samples = to_numpy(samples)
     if isinstance(samples, str | bytes) or not (hasattr(samples, "__len__") or hasattr(samples, "shape")):

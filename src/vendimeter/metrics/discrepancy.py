@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import as_list
-from vendimeter._devices import is_foreign, transposed
 from vendimeter._figures import Figure
-from vendimeter._membership import join
+from vendimeter.data import tables
+from vendimeter.data.arrays import as_list
+from vendimeter.data.devices import is_foreign, transposed
+from vendimeter.data.groups import join
 from vendimeter.errors import InputError, about, brief, shape_of
 from vendimeter.intake import collected
 from vendimeter.kernels import as_kernel
@@ -198,7 +198,7 @@ def _polynomial(kernel: Any, degree: Any, gamma: Any, coef: Any) -> tuple[int, f
 
 def _items(samples: Any) -> Any:
     """Items of any kind, with those of a table as records."""
-    return _tables.records(samples) if _tables.has_columns(samples) else as_list(samples, kernel=METRIC)
+    return tables.records(samples) if tables.has_columns(samples) else as_list(samples, kernel=METRIC)
 
 
 def _check_shapes(samples: Any, reference: Any) -> None:

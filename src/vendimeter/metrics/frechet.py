@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter._figures import Figure
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter.errors import InputError, TooLargeError, about
 from vendimeter.intake import collected
 from vendimeter.metrics._covariances import EPSILON, correlations, factor, noise_of

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import to_host
 from vendimeter._figures import Figure
-from vendimeter._tables import check_alignment
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import to_host
+from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError, brief, digits, unknown
 from vendimeter.intake import collected
 from vendimeter.metrics._inputs import feature_rows, numbers_of, wide_block

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._tokenizers import Tokenizer, texts_of
+from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
 from vendimeter.intake import collected
 from vendimeter.metrics._grams import LONGEST, grams_of, numbered

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
+from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
 from vendimeter.metrics._distances import Space

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import DEVICE_BYTES, gram_product, is_foreign, namespace, to_host
 from vendimeter.errors import (
     EmptyError,
     InputError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import largest, namespace, to_host, transposed
+from vendimeter.data.devices import largest, namespace, to_host, transposed
 from vendimeter.metrics._distances import Space
 from vendimeter.metrics._tiles import Bounds, Points, along, length
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._tokenizers import Tokenizer
+from vendimeter.data.tokens import Tokenizer
 from vendimeter.errors import EmptyError, InputError, brief
 from vendimeter.metrics._grams import Runs, check_length, grams_of, numbered, runs_of
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import no_gradients
 from vendimeter._figures import Figures
+from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.intake import collected
 from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import as_list, refuse_set
 from vendimeter._figures import Figure
-from vendimeter._tokenizers import Tokenizer, check, texts_of, tokens_of
+from vendimeter.data.arrays import as_list, refuse_set
+from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError, about, brief, in_group, unknown
 from vendimeter.metrics._grams import check_length
 from vendimeter.metrics._texts import Grouped, grouped, text_metric

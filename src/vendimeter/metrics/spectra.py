@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, as_rows, blocks, is_sparse
-from vendimeter._devices import (
+from vendimeter._figures import Figure
+from vendimeter._run import run
+from vendimeter.data.arrays import BLOCK_BYTES, as_rows, blocks, is_sparse
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     concat,
     double,
@@ -21,8 +23,6 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._figures import Figure
-from vendimeter._run import run
 from vendimeter.errors import InputError, TooLargeError, brief
 from vendimeter.intake import collected
 from vendimeter.metrics._inputs import wide_block

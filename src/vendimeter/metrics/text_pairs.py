@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import to_host
-from vendimeter._tokenizers import words
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import to_host
+from vendimeter.data.tokens import words
 from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import is_sparse
-from vendimeter._devices import is_foreign, local, to_host
-from vendimeter._picture_files import is_image
-from vendimeter._pictures import CHANNELS, bands
+from vendimeter.data import tables
+from vendimeter.data.arrays import is_sparse
+from vendimeter.data.devices import is_foreign, local, to_host
+from vendimeter.data.pictures import CHANNELS, bands, is_image
 from vendimeter.errors import InputError, brief, printable, unknown
 from vendimeter.optional import require
 from vendimeter.plots._style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, shown
@@ -52,12 +51,12 @@ class Box:
 
 def item_at(samples: Any, position: int) -> Any:
     """One item of any collection."""
-    if _tables.is_records(samples):
+    if tables.is_records(samples):
         return samples[position]
-    if _tables.has_columns(samples):
+    if tables.has_columns(samples):
         names = samples if isinstance(samples, Mapping) else getattr(samples, "column_names", None)
         names = getattr(samples, "columns", ()) if names is None else names
-        return {name: item_at(_tables.column(samples, name), position) for name in names}
+        return {name: item_at(tables.column(samples, name), position) for name in names}
     if is_sparse(samples):
         return samples[[position]].toarray()[0]
     if is_foreign(samples):
@@ -202,7 +201,7 @@ def _are_bytes(pixels: np.ndarray) -> bool:
 
 def _molecule(item: Any) -> np.ndarray | None:
     """The formula of a molecule in pixels, or None for what RDKit cannot read, or what is too large."""
-    from vendimeter._molecules import MOST_DRAWN, parse
+    from vendimeter.data.molecules import MOST_DRAWN, parse
 
     molecule, _ = parse(item)
     if molecule is None or molecule.GetNumAtoms() > MOST_DRAWN:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._arrays import to_list
+from vendimeter.data.arrays import to_list
 from vendimeter.errors import InputError, brief
 from vendimeter.options import whole_number
 from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend

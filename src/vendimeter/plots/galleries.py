@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import length, refuse_set
-from vendimeter._membership import Membership, read
-from vendimeter._weights import raw_weights
 from vendimeter.analysis._subsets import subset_scores
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import length, refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.groups import Membership, read
+from vendimeter.data.weights import raw_weights
 from vendimeter.errors import EmptyError, InputError, unknown
 from vendimeter.intake import collected
-from vendimeter.io.collection import Collection
 from vendimeter.metrics._pair_sums import row_sums
 from vendimeter.options import check_rng, whole_number
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
@@ -110,9 +110,9 @@ def gallery(
         by = samples.labels_by(by)
         told = kind or (samples.kind if items is None and samples.kind in CELLS else None)
     else:
-        samples = _frames.known(samples)
-        if by is not None and _tables.has_columns(samples):
-            by = _tables.labels(samples, by)
+        samples = frames.known(samples)
+        if by is not None and tables.has_columns(samples):
+            by = tables.labels(samples, by)
     if by is None:
         raise InputError("a gallery shows classes, and there are no labels; expected by=labels, one an item.")
     check_kind(kind)
@@ -128,7 +128,7 @@ def gallery(
     )
     drawn = samples.one() if isinstance(samples, Collection) and items is None else samples
     if items is not None:
-        drawn = _frames.known(items)
+        drawn = frames.known(items)
         if length(drawn) != classes_of[1]:
             raise InputError(
                 f"items has {length(drawn)} entries and there are {classes_of[1]} samples; expected one an item."
@@ -164,7 +164,7 @@ def _classes(
     """The classes to draw, how many samples there are, and the kernel."""
     rng, order = check_rng(rng), parse_order(q)
     refuse_set(samples, "labels")
-    _tables.check_alignment(samples, by, "by")
+    tables.check_alignment(samples, by, "by")
     similarity = similarity_of(samples, kernel, rng)
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()

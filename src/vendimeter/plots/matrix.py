@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _frames, _tables
-from vendimeter._arrays import refuse_set
-from vendimeter._devices import to_host
-from vendimeter._membership import Membership, read
 from vendimeter.analysis._orderings import evenly, first_label, ordering
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import to_host
+from vendimeter.data.groups import Membership, read
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
-from vendimeter.io.collection import Collection
 from vendimeter.options import as_number, check_rng, whole_number
 from vendimeter.plots._style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
 from vendimeter.scoring import similarity_of
@@ -87,9 +87,9 @@ def kernel_matrix(
     if isinstance(samples, Collection):
         by = samples.labels_by(by)
     else:
-        samples = _frames.known(samples)
-        if by is not None and _tables.has_columns(samples):
-            by = _tables.labels(samples, by)
+        samples = frames.known(samples)
+        if by is not None and tables.has_columns(samples):
+            by = tables.labels(samples, by)
     return _kernel_matrix(samples, kernel, order=order, by=by, most=most, limits=limits, rng=rng, ax=ax)
 
 
@@ -110,7 +110,7 @@ def _kernel_matrix(
     rng, most = check_rng(rng), whole_number(most, "most")
     if by is not None:
         refuse_set(samples, "labels")
-        _tables.check_alignment(samples, by, "by")
+        tables.check_alignment(samples, by, "by")
     similarity = similarity_of(samples, kernel, rng)
     n = similarity.n
     groups = None if by is None else read(by, n, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter._arrays import length
+from vendimeter.data.arrays import length
 from vendimeter.errors import InputError, brief
 from vendimeter.options import whole_number
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of

@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks, is_sparse
-from vendimeter._devices import DEVICE_BYTES, double, is_foreign, is_single, numpy_dtype, select, transposed
+from vendimeter.data.arrays import BLOCK_BYTES, blocks, is_sparse
+from vendimeter.data.devices import (
+    DEVICE_BYTES,
+    double,
+    is_foreign,
+    is_single,
+    numpy_dtype,
+    select,
+    transposed,
+)
 from vendimeter.similarity.base import Index, Similarity, positions_of, span
 from vendimeter.spectrum import UNIT
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_sparse
-from vendimeter._devices import diagonal, double, is_foreign, numpy_dtype, select, transposed
 from vendimeter._matrix_checks import Policy, check
+from vendimeter.data.arrays import is_sparse
+from vendimeter.data.devices import diagonal, double, is_foreign, numpy_dtype, select, transposed
 from vendimeter.similarity.base import Calls, Index, Similarity, positions_of
 
 __all__ = ["Matrix", "materialized", "validated"]

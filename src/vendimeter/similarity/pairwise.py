@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import diagonal
 from vendimeter._matrix_checks import Policy, mending
+from vendimeter.data.devices import diagonal
 from vendimeter.errors import AsymmetryError, digits
 from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
 

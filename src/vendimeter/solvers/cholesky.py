@@ -32,9 +32,18 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import DEVICE_BYTES, as_like, concat, move, namespace, select, to_host, transposed
 from vendimeter._matrix_checks import check_diagonal, entry_tolerance, mending, not_finite
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import (
+    DEVICE_BYTES,
+    as_like,
+    concat,
+    move,
+    namespace,
+    select,
+    to_host,
+    transposed,
+)
 from vendimeter.errors import IndefiniteError, InputError
 from vendimeter.options import generator
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity

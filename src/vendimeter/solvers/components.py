@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES
+from vendimeter.data.arrays import BLOCK_BYTES
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.solvers.plan import check_size
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import identity, is_gpu, is_torch, namespace, raising, to_host
+from vendimeter.data.devices import identity, is_gpu, is_torch, namespace, raising, to_host
 from vendimeter.options import generator
 from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._devices import move
 from vendimeter._matrix_checks import mending, tolerance_of
+from vendimeter.data.devices import move
 from vendimeter.errors import IndefiniteError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, validated
 from vendimeter.solvers import dense

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import blocks
-from vendimeter._devices import (
+from vendimeter.data.arrays import blocks
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     as_like,
     double,

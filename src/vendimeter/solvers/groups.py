@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from vendimeter._membership import Membership
 from vendimeter._run import run
+from vendimeter.data.groups import Membership
 from vendimeter.errors import in_group
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.batched import SMALL, Batch, batches

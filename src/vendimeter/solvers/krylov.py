@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import concat, move, namespace, to_host, transposed
+from vendimeter.data.devices import concat, move, namespace, to_host, transposed
 from vendimeter.solvers.operators import Operator
 from vendimeter.spectrum.quadrature import Deflated, pinching
 

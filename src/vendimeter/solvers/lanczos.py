@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import concat, move, namespace, to_host, transposed
 from vendimeter._matrix_checks import mending
+from vendimeter.data.devices import concat, move, namespace, to_host, transposed
 from vendimeter.errors import IndefiniteError
 from vendimeter.options import generator
 from vendimeter.solvers.krylov import Krylov, gaussian

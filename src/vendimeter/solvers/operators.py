@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import BLOCK_BYTES, blocks
-from vendimeter._devices import (
+from vendimeter._matrix_checks import check, not_finite
+from vendimeter.data.arrays import BLOCK_BYTES, blocks
+from vendimeter.data.devices import (
     DEVICE_BYTES,
     as_like,
     concat,
@@ -28,7 +29,6 @@ from vendimeter._devices import (
     to_host,
     transposed,
 )
-from vendimeter._matrix_checks import check, not_finite
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized
 from vendimeter.solvers.gram import gram

@@ -53,7 +53,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._devices import device_of, namespace
+from vendimeter.data.devices import device_of, namespace
 from vendimeter.errors import InputError
 
 __all__ = ["batched_eigenvalues"]

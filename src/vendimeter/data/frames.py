@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vendimeter import _arrow
+from vendimeter.data import arrow
 from vendimeter.errors import InputError
 from vendimeter.optional import require
 
@@ -78,7 +78,7 @@ def _kind(value: Any) -> str | None:
 
 def _is_records(value: Any) -> bool:
     """Whether a stream of Arrow data consists of records; only its schema is looked at."""
-    pa = _arrow.library()
+    pa = arrow.library()
     try:
         pa.RecordBatchReader.from_stream(value)
     except (
@@ -105,7 +105,7 @@ def known(value: Any) -> Any:
     library = _library(value)
     by_narwhals = library == "polars" or library in _LIBRARIES or not hasattr(value, "__arrow_c_stream__")
     if not by_narwhals:
-        pa = _arrow.library()
+        pa = arrow.library()
         return pa.table(value) if kind == "table" else pa.chunked_array(value)
     narwhals = require("narwhals", extra="frames", purpose=f"reading a {type(value).__name__} of {library}")
     try:
@@ -130,14 +130,14 @@ def vectors(column: Any, kernel: str) -> np.ndarray | None:
     library = _library(column)
     if library == "pandas":  # whose columns may be Arrow's
         held = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
-        if held is None or not _arrow.is_vectors(held):
+        if held is None or not arrow.is_vectors(held):
             return None
         column = column.array.__arrow_array__()
     if library == "polars":
         return _polars_vectors(column, kernel)
-    if not hasattr(column, "type") or not _arrow.is_vectors(column.type):
+    if not hasattr(column, "type") or not arrow.is_vectors(column.type):
         return None
-    return _arrow.column(column, lambda row, reason: _refuse(row, reason, kernel))[0]
+    return arrow.column(column, lambda row, reason: _refuse(row, reason, kernel))[0]
 
 
 def _refuse(row: int, reason: str, kernel: str) -> NoReturn:

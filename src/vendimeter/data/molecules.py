@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vendimeter._arrays import as_list, is_frame_column, is_missing, to_list
-from vendimeter._devices import is_foreign
+from vendimeter.data.arrays import as_list, is_frame_column, is_missing, to_list
+from vendimeter.data.devices import is_foreign
 from vendimeter.errors import brief, printable
 from vendimeter.optional import require
 

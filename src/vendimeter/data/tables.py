@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
-from vendimeter._frames import known
+from vendimeter.data.arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
+from vendimeter.data.frames import known
 from vendimeter.errors import EmptyError, InputError, brief, unknown
 
 __all__ = [

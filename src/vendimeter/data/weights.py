@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy, unwrapped
-from vendimeter._devices import is_foreign, local, numpy_dtype, to_host
-from vendimeter._tables import matrix
+from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy, unwrapped
+from vendimeter.data.devices import is_foreign, local, numpy_dtype, to_host
+from vendimeter.data.tables import matrix
 from vendimeter.errors import InputError, brief, digits, shape_of
 
 __all__ = ["Mass", "check_sum", "probabilities", "raw_weights"]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vendimeter import _frames
-from vendimeter._arrays import take
-from vendimeter._arrays import to_list as plain_list
+from vendimeter.data import frames
+from vendimeter.data.arrays import take
+from vendimeter.data.arrays import to_list as plain_list
 from vendimeter.errors import InputError, brief, printable, shape_of, unknown
 from vendimeter.io.base import Broken
 from vendimeter.io.columns import joined
@@ -302,7 +302,7 @@ def takes_collections(function: _F) -> _F:
     @functools.wraps(function)
     def taking(samples: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(samples, Collection):
-            return function(_frames.known(samples), *args, **options)
+            return function(frames.known(samples), *args, **options)
         samples.refuse_default(args[0] if args else options.get("kernel", "cosine"))
         own = samples.probabilities()
         if own is not None and options.get("weights") is None and options.get("counts") is None:

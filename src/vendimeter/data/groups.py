@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _tables
-from vendimeter._arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
-from vendimeter._devices import concat, is_foreign, local, namespace, to_host
-from vendimeter._weights import Mass, check_sum
+from vendimeter.data import tables
+from vendimeter.data.arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import concat, is_foreign, local, namespace, to_host
+from vendimeter.data.weights import Mass, check_sum
 from vendimeter.errors import EmptyError, InputError, brief, shape_of
-from vendimeter.io.collection import Collection
 
 __all__ = ["Membership", "join", "read", "split"]
 
@@ -202,7 +202,7 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
                 "all groups as one collection, with by= the column of their labels, or pass collection.samples to "
                 "leave the weights away."
             )
-    return labels, [_tables.records(part) if _is_table_like(part) else part for part in parts]
+    return labels, [tables.records(part) if _is_table_like(part) else part for part in parts]
 
 
 def join(parts: list[Any]) -> tuple[Any, np.ndarray]:
@@ -215,7 +215,7 @@ def join(parts: list[Any]) -> tuple[Any, np.ndarray]:
 
 
 def _is_table_like(part: Any) -> bool:
-    return not _tables.is_records(part) and _tables.has_columns(part)
+    return not tables.is_records(part) and tables.has_columns(part)
 
 
 def _concatenate(parts: list[Any]) -> Any:

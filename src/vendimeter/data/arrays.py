@@ -1,6 +1,6 @@
 """What the user passed → items, or rows of numbers: arrays of any library, SciPy sparse, columns of frame libraries.
 
-Arrays on a device stay there (see `_devices`). Libraries are looked up in `sys.modules`, never imported to find out
+Arrays on a device stay there (see `devices`). Libraries are looked up in `sys.modules`, never imported to find out
 what an object is: who has a sparse array or a frame has imported its library already. Frames of libraries beyond
 pandas, polars and Arrow become one of these in `_frames.known`.
 """
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _devices
-from vendimeter._devices import is_foreign, is_real, local
-from vendimeter._frames import is_strange_column, is_strange_table, known, vectors
+from vendimeter.data import devices
+from vendimeter.data.devices import is_foreign, is_real, local
+from vendimeter.data.frames import is_strange_column, is_strange_table, known, vectors
 from vendimeter.errors import EmptyError, InputError, brief, shape_of
 
 BLOCK_BYTES = 8 << 20  # working blocks are about this large: they fit the cache, and memory stays bounded
@@ -116,7 +116,7 @@ def to_list(column: Any) -> list[Any]:
                 return getattr(column, name)()
     column = local(column)
     if is_foreign(column):
-        column = _devices.to_host(column)
+        column = devices.to_host(column)
     if isinstance(column, np.ndarray):
         return column.astype(str).tolist() if column.dtype.kind in "mM" else column.tolist()
     return [plain(value) for value in column]
@@ -125,7 +125,7 @@ def to_list(column: Any) -> list[Any]:
 def plain(value: Any) -> Any:
     """A scalar or array of any library as a plain value or list, which can be compared and hashed by content."""
     if is_foreign(value):
-        return _devices.to_host(local(value)).tolist()
+        return devices.to_host(local(value)).tolist()
     scalar = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
     return value.item() if scalar else value
 
@@ -135,10 +135,10 @@ def unwrapped(items: Any) -> Any:
     if not isinstance(items, list | tuple) or not any(is_foreign(item) for item in items):
         return items
     items = [local(item) for item in items]
-    alike = all(is_foreign(item) for item in items) and len({_devices.namespace(item) for item in items}) == 1
+    alike = all(is_foreign(item) for item in items) and len({devices.namespace(item) for item in items}) == 1
     if alike and len({(tuple(item.shape), item.dtype) for item in items}) == 1:
-        return _devices.namespace(items[0]).stack(items)
-    return [_devices.to_host(item) if is_foreign(item) else item for item in items]
+        return devices.namespace(items[0]).stack(items)
+    return [devices.to_host(item) if is_foreign(item) else item for item in items]
 
 
 def length(samples: Any) -> int:
@@ -172,7 +172,7 @@ def take(samples: Any, index: np.ndarray | slice) -> Any:
     if isinstance(samples, np.ndarray) or is_sparse(samples):
         return samples[index]
     if is_foreign(samples):
-        return _devices.select(samples, index)
+        return devices.select(samples, index)
     positions = range(*index.indices(len(samples))) if isinstance(index, slice) else index
     return [samples[int(i)] for i in positions]
 

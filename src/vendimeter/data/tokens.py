@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._arrays import as_list, is_missing, is_sparse
-from vendimeter._devices import is_foreign
+from vendimeter.data.arrays import as_list, is_missing, is_sparse
+from vendimeter.data.devices import is_foreign
 from vendimeter.errors import InputError, brief, check_characters, printable, shape_of, unknown
 from vendimeter.optional import require
 
