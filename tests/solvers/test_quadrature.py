@@ -15,8 +15,7 @@ from vendimeter.solvers.operators import Dense
 from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import hill
 from vendimeter.spectrum.entropy import concave
-from vendimeter.spectrum.quadrature import Deflated, Quadrature, _tail, deviations, pinching
-from vendimeter.spectrum.rules import ceiling
+from vendimeter.spectrum.quadrature import Deflated, Quadrature, _tail, ceiling, deviations, pinching
 
 ORDERS = [0.1, 0.3, 0.5, 0.78, 0.9, 0.97, 1.0, 1.03, 1.22, 1.4, 1.5, 1.9]
 PLACES = np.arange(1.0, 81.0)

@@ -23,7 +23,7 @@ from vendimeter.options import generator
 from vendimeter.results import Profile, Score
 from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features
-from vendimeter.spectrum.base import Answer
+from vendimeter.spectrum.entropy import Answer
 
 __all__ = ["Analyses", "Copies", "Removed"]
 

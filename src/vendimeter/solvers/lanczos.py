@@ -24,8 +24,7 @@ from vendimeter.options import generator
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Operator
 from vendimeter.solvers.options import Solver
-from vendimeter.spectrum.quadrature import Deflated, Quadrature
-from vendimeter.spectrum.rules import Runs, ceiling
+from vendimeter.spectrum.quadrature import Deflated, Quadrature, Runs, ceiling
 
 __all__ = ["Found", "solve"]
 

@@ -10,9 +10,8 @@ ones and the sum of the rest.
 
 from __future__ import annotations
 
-from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order, parse_orders
 from vendimeter.spectrum.eigenvalues import Eigenvalues, Moment, bracket
-from vendimeter.spectrum.entropy import hill
+from vendimeter.spectrum.entropy import UNIT, Answer, Level, Spectrum, hill, parse_order, parse_orders
 from vendimeter.spectrum.lowrank import LowRank
 from vendimeter.spectrum.quadrature import Quadrature
 

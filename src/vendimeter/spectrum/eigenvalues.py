@@ -26,8 +26,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vendimeter.errors import UnansweredError
-from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order
-from vendimeter.spectrum.entropy import concave, from_norm, from_sum, hill, norm, slope
+from vendimeter.spectrum.entropy import (
+    UNIT,
+    Answer,
+    Level,
+    Spectrum,
+    concave,
+    from_norm,
+    from_sum,
+    hill,
+    norm,
+    parse_order,
+    slope,
+)
 
 __all__ = ["Eigenvalues", "Moment", "bracket"]
 

@@ -32,8 +32,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vendimeter.errors import UnansweredError
-from vendimeter.spectrum.base import UNIT, Answer, Level, Spectrum, parse_order
-from vendimeter.spectrum.entropy import concave, from_norm, from_sum
+from vendimeter.spectrum.entropy import (
+    UNIT,
+    Answer,
+    Level,
+    Spectrum,
+    concave,
+    from_norm,
+    from_sum,
+    parse_order,
+)
 
 __all__ = ["LowRank"]
 
