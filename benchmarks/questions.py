@@ -23,10 +23,10 @@ from click.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parent))
 import vendimeter as vm
 from measure import table
-from vendimeter import _matrix_checks
 from vendimeter.cli import work
 from vendimeter.cli.commands import vendi
 from vendimeter.kernels import Embed, FromFunction, NGram, Precomputed
+from vendimeter.similarity import checks as _matrix_checks
 
 N = 120
 LABELS = np.arange(N) % 3

@@ -23,7 +23,7 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "similarity": "_matrix_checks metrics._edges analysis._neighbour_pairs",
+    "similarity": "metrics._edges analysis._neighbour_pairs",
     "solvers": "_run analysis._leading_modes analysis._subsets metrics._pair_sums",
     "results": "_figures analysis._results group_means groups",
     "io": "analysis._streamed_parquet",

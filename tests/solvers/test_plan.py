@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter._matrix_checks import Policy
 from vendimeter.kernels import RBF, FromFunction, Jaccard
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise
+from vendimeter.similarity.checks import Policy
 from vendimeter.solvers import plan as planning
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import (

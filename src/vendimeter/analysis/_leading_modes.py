@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import mending, tolerance_of
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, to_host
 from vendimeter.errors import IndefiniteError
 from vendimeter.options import generator
 from vendimeter.similarity import Features, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
+from vendimeter.similarity.checks import mending, tolerance_of
 from vendimeter.solvers.eigenvectors import decompose
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Blocks, Operator, operator_of, side_by_side

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import entry_tolerance
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import DEVICE_BYTES, evened, namespace, to_host
 from vendimeter.metrics._edges import Entries
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.similarity.base import positions_of
+from vendimeter.similarity.checks import entry_tolerance
 from vendimeter.threads import workers
 
 __all__ = [

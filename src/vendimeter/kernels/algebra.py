@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import as_like, concat, namespace
 from vendimeter.errors import InputError
 from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, Pairwise, Similarity
+from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
 __all__ = ["combine", "multiply", "multiply_features"]

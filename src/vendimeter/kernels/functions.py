@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data import tables
 from vendimeter.data.arrays import as_list, is_sparse, length, take, unwrapped
 from vendimeter.data.devices import (
@@ -29,6 +28,7 @@ from vendimeter.kernels.vectors import Cosine
 from vendimeter.options import whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Calls, Features, Pairwise, Similarity, row_keys
+from vendimeter.similarity.checks import Policy
 
 __all__ = ["Embed", "FromFunction", "is_encoder"]
 

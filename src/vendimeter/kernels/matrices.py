@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data import tables
 from vendimeter.data.arrays import csr, is_sparse, is_table, refuse_masked
 from vendimeter.data.devices import (
@@ -27,6 +26,7 @@ from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.radial import check_scale
 from vendimeter.similarity import Matrix
+from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
 __all__ = ["FromDistances", "Precomputed"]

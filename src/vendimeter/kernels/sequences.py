@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data.tokens import as_text, texts_of, tokens_of
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels._alignments import aligner_of, rounding_of
@@ -21,6 +20,7 @@ from vendimeter.kernels.vectors import unit_rows
 from vendimeter.optional import require
 from vendimeter.options import as_number, check_flag, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise
+from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Alignment", "Edit", "KMer"]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data.tokens import Tokenizer, check, shown, texts_of, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels._ngrams import bags, hashes, unrolled
@@ -17,6 +16,7 @@ from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise
+from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
 __all__ = ["BLEU", "NGram"]

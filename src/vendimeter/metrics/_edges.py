@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import check_diagonal, entry_tolerance, not_finite
 from vendimeter.data.devices import to_host
 from vendimeter.errors import InputError, brief
 from vendimeter.metrics._pair_sums import check_largest
@@ -15,6 +14,7 @@ from vendimeter.options import as_number
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.base import parts_of, positions_of
+from vendimeter.similarity.checks import check_diagonal, entry_tolerance, not_finite
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Entries", "within"]

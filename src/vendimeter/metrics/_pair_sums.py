@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import entry_tolerance
 from vendimeter.data.arrays import BLOCK_BYTES, blocks, is_sparse
 from vendimeter.data.devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
 from vendimeter.errors import InputError, MatrixError, digits
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized, parts_of
+from vendimeter.similarity.checks import entry_tolerance
 from vendimeter.solvers.dense import norm_of
 from vendimeter.solvers.exact import SPARSE_ROWS
 from vendimeter.solvers.gram import gram

@@ -14,9 +14,9 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, concat, transposed
+from vendimeter.similarity.checks import Policy
 
 __all__ = ["Calls", "Index", "Similarity", "coarsest", "parts_of", "positions_of", "span"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy, check
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import diagonal, double, is_foreign, numpy_dtype, select, transposed
 from vendimeter.similarity.base import Calls, Index, Similarity, positions_of
+from vendimeter.similarity.checks import Policy, check
 
 __all__ = ["Matrix", "materialized", "validated"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import Policy, mending
 from vendimeter.data.devices import diagonal
 from vendimeter.errors import AsymmetryError, digits
 from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
+from vendimeter.similarity.checks import Policy, mending
 
 __all__ = ["Pairwise"]
 

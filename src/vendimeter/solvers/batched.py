@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import check_stack, tolerance_of
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
 from vendimeter.errors import in_group
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span, validated
+from vendimeter.similarity.checks import check_stack, tolerance_of
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.spectrum import UNIT
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from vendimeter._matrix_checks import tolerance_of, unit_of
 from vendimeter.similarity import Matrix, Pairwise
+from vendimeter.similarity.checks import tolerance_of, unit_of
 from vendimeter.solvers import exact, lanczos, lowrank
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.operators import operator_of, side_by_side

@@ -32,7 +32,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import check_diagonal, entry_tolerance, mending, not_finite
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import (
     DEVICE_BYTES,
@@ -47,6 +46,7 @@ from vendimeter.data.devices import (
 from vendimeter.errors import IndefiniteError, InputError
 from vendimeter.options import generator
 from vendimeter.similarity import Features, Index, Matrix, Pairwise, Similarity
+from vendimeter.similarity.checks import check_diagonal, entry_tolerance, mending, not_finite
 from vendimeter.solvers import dense
 from vendimeter.spectrum import UNIT, LowRank
 from vendimeter.threads import run, workers

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import tolerance_of
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, move, namespace, select, to_host, transposed
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Index, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
+from vendimeter.similarity.checks import tolerance_of
 from vendimeter.solvers import dense
 from vendimeter.solvers.exact import Solution, clean, weighted
 from vendimeter.solvers.gram import gram

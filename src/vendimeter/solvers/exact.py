@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._matrix_checks import mending, tolerance_of
 from vendimeter.data.devices import move
 from vendimeter.errors import IndefiniteError, TooLargeError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, validated
+from vendimeter.similarity.checks import mending, tolerance_of
 from vendimeter.solvers import dense
 from vendimeter.solvers.components import component_eigenvalues
 from vendimeter.solvers.gram import Gram, gram

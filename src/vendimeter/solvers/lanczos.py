@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import mending
 from vendimeter.data.devices import concat, move, namespace, to_host, transposed
 from vendimeter.errors import IndefiniteError
 from vendimeter.options import generator
+from vendimeter.similarity.checks import mending
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Operator
 from vendimeter.solvers.options import Solver

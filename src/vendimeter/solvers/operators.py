@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._matrix_checks import check, not_finite
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import (
     DEVICE_BYTES,
@@ -31,6 +30,7 @@ from vendimeter.data.devices import (
 )
 from vendimeter.errors import InputError
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized
+from vendimeter.similarity.checks import check, not_finite
 from vendimeter.solvers.gram import gram
 from vendimeter.spectrum import UNIT
 from vendimeter.threads import run, workers
