@@ -21,8 +21,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.encoders._weights import downloaded, read_weights
-from vendimeter.encoders.imagenet import Inception, InceptionFID, Timm
+from vendimeter.encoders.imagenet import Inception, InceptionFID, Timm, downloaded, read_weights
 from vendimeter.encoders.images import CLIP, DINOv2, Pictures
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.kernels import Embed

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.encoders import Sentences, SimCSE, Transformer, _hub, base
-from vendimeter.encoders._hub import folder_digest, uninitialised
+from vendimeter.encoders import Sentences, SimCSE, Transformer, base
+from vendimeter.encoders import hub as _hub
+from vendimeter.encoders.hub import folder_digest, uninitialised
 from vendimeter.errors import InputError, MismatchError
 from vendimeter.kernels import Embed
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from vendimeter.data.arrays import as_list, is_frame_column, is_sparse, plain, to_list
 from vendimeter.data.devices import is_foreign, no_gradients, to_host
-from vendimeter.encoders._hub import without_warnings
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
+from vendimeter.encoders.hub import without_warnings
 from vendimeter.errors import InputError, TooLargeError, VendimeterError, brief, printable, shape_of
 from vendimeter.optional import require
 from vendimeter.options import whole_number

@@ -24,8 +24,8 @@ from vendimeter.data.pictures import (
     pillow,
     rgb_image,
 )
-from vendimeter.encoders._hub import ModelFiles, check_model, explained, find_model, load_pretrained, loading
 from vendimeter.encoders.base import Encode, Encoder, pick_device
+from vendimeter.encoders.hub import ModelFiles, check_model, explained, find_model, load_pretrained, loading
 from vendimeter.errors import InputError, brief, shape_of, unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vendimeter.data.arrays import is_missing
-from vendimeter.encoders._hub import (
+from vendimeter.encoders.base import Encode, Encoder, pick_device
+from vendimeter.encoders.hub import (
     ModelFiles,
     check_model,
     explained,
@@ -21,7 +22,6 @@ from vendimeter.encoders._hub import (
     refuse_uninitialised,
     uninitialised,
 )
-from vendimeter.encoders.base import Encode, Encoder, pick_device
 from vendimeter.errors import InputError, brief, check_characters, printable, unknown
 from vendimeter.optional import require
 from vendimeter.options import whole_number
