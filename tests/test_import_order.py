@@ -93,12 +93,9 @@ _report.held -> analysis._subsets
 _report.items -> plots._items
 _report.matrix -> analysis._orderings
 _report.words -> analysis._rarefaction_population
-accumulate -> kernels._identity
 analysis._neighbour_pairs -> metrics._edges
 analysis.decomposition -> metrics._pair_sums
-compat.text_utils -> kernels._ngrams
 compat.vendi -> metrics._pair_sums
-metrics.chemistry -> kernels._ratios
 metrics.collisions -> analysis._recall
 plots.bandwidths -> analysis._scale_curves
 plots.galleries -> analysis._subsets

@@ -23,8 +23,7 @@ from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
 from vendimeter.kernels import Kernel, as_kernel
-from vendimeter.kernels._identity import difference, identity
-from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
+from vendimeter.kernels.description import describe, difference, fingerprint, identity, rebuild, same, shown
 from vendimeter.options import check_rng
 from vendimeter.results import Profile
 from vendimeter.scoring import to_score

@@ -15,8 +15,8 @@ import vendimeter as vm
 from vendimeter.accumulate import WIDEST
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, UnknownNameError
 from vendimeter.kernels import Alignment, Edit, KMer, Precomputed
-from vendimeter.kernels._kmers import kmer_width
 from vendimeter.kernels.description import describe, rebuild
+from vendimeter.kernels.kmers import kmer_width
 from vendimeter.kernels.sequences import STREAMED
 from vendimeter.similarity import Features, Pairwise
 

@@ -20,9 +20,8 @@ from vendimeter.accumulate import WIDEST
 from vendimeter.data import tokens as _tokenizers
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, TooLargeError
 from vendimeter.kernels import BLEU, Edit, Match, NGram, On, Precomputed
-from vendimeter.kernels._ngrams import hashes
 from vendimeter.kernels.description import describe, rebuild
-from vendimeter.kernels.text import STREAMED
+from vendimeter.kernels.text import STREAMED, hashes
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.similarity import Features
 from vendimeter.solvers.plan import DENSE_LIMIT

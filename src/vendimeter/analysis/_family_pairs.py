@@ -20,7 +20,7 @@ from vendimeter.data.tables import check_alignment, column, has_columns
 from vendimeter.errors import InputError, about
 from vendimeter.intake import collected, measured
 from vendimeter.kernels import On
-from vendimeter.kernels.algebra import multiply
+from vendimeter.kernels.base import multiply
 from vendimeter.options import check_rng
 from vendimeter.results import Score
 from vendimeter.scoring import similarity_of

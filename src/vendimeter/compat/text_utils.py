@@ -16,7 +16,7 @@ import numpy as np
 from vendimeter.compat import vendi
 from vendimeter.data.tokens import texts_of, tokens_of
 from vendimeter.errors import InputError, brief
-from vendimeter.kernels._ngrams import bags
+from vendimeter.kernels.text import bags
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.optional import require
 from vendimeter.options import whole_number

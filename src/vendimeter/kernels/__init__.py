@@ -9,20 +9,18 @@ import sys
 from typing import Any
 
 from vendimeter.errors import InputError, brief, unknown
-from vendimeter.kernels.base import Kernel, Product, Sum
-from vendimeter.kernels.columns import On
+from vendimeter.kernels.base import Kernel, On, Product, Sum
 from vendimeter.kernels.functions import Embed, FromFunction
 from vendimeter.kernels.images import Pixels
 from vendimeter.kernels.matrices import FromDistances, Precomputed
 from vendimeter.kernels.molecules import MACCS, Morgan, RDKitFingerprint
 from vendimeter.kernels.probabilities import ProbabilityProduct
-from vendimeter.kernels.radial import RBF, Laplacian
 from vendimeter.kernels.random_features import RandomFeatures
 from vendimeter.kernels.sequences import Alignment, Edit, KMer
 from vendimeter.kernels.sets import Jaccard, Match
 from vendimeter.kernels.tags import Tags
 from vendimeter.kernels.text import BLEU, NGram
-from vendimeter.kernels.vectors import Cosine, Polynomial
+from vendimeter.kernels.vectors import RBF, Cosine, Laplacian, Polynomial
 
 __all__ = [
     "BLEU",

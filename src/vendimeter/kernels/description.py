@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.data import tokens
 from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.kernels import by_name
-from vendimeter.kernels.base import Kernel, Product, Sum
-from vendimeter.kernels.columns import On
+from vendimeter.kernels.base import Kernel, On, Product, Sum
 from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.random_features import RandomFeatures
+from vendimeter.kernels.text import NGram
 
-__all__ = ["describe", "fingerprint", "rebuild", "same", "shown"]
+__all__ = ["describe", "difference", "fingerprint", "identity", "rebuild", "same", "shown"]
 
 DEEPEST = 100  # levels of objects inside objects that are compared
 LONGEST = 240  # characters of a kernel in a message
@@ -373,3 +374,56 @@ def _value_text(value: Any, yours: bool) -> str:
         *kind, digest = str(value["array"]).split(" ")
         return f"<array {' '.join(kind)} {digest[:8]}…>"
     return str(value.get("value", brief(value)))
+
+
+# ------------------------------------------------------------------------------------------------------------ identity
+
+# What features depend on beyond the parameters of a kernel: the files of models and tokenizers.
+#
+# A kernel has the name or folder of a model, and other files can come to lie behind it: features from before and after
+# that do not belong into one sum.
+
+
+def identity(kernel: Kernel) -> dict[str, Any] | None:
+    """What features depend on beyond the parameters, as JSON has it: the files behind models and tokenizers.
+
+    None where there are none.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import Cosine
+    >>> identity(Cosine()) is None
+    True
+    """
+    found: dict[str, Any] = {}
+    for key, value in vars(kernel).items():
+        found[key] = value.lasting_identity() if is_encoder(value) else None
+    if isinstance(kernel, NGram):
+        found["tokenizer"] = tokens.identity(kernel.tokenizer)
+    for i, part in enumerate(kernel.parts):
+        found[f"part {i}"] = identity(part)
+    return {key: part for key, part in found.items() if part is not None} or None
+
+
+def difference(left: Any, right: Any) -> str | None:
+    """What two identities differ in, in a few words; None where they agree, or one of them is not known.
+
+    Examples
+    --------
+    >>> difference({"encoder": {"files": "0a", "dtype": "float32"}}, {"encoder": {"files": "1b", "dtype": "float32"}})
+    "files '0a' and '1b'"
+    """
+    if left is None or right is None or left == right:
+        return None
+    key, one, other = "", left, right
+    while isinstance(one, dict) and isinstance(other, dict):
+        mine, theirs = one, other
+        key = next(key for key in sorted({*mine, *theirs}) if mine.get(key) != theirs.get(key))
+        one, other = mine.get(key), theirs.get(key)
+    return f"{printable(key, 40)} {_short(one)} and {_short(other)}"
+
+
+def _short(value: Any) -> str:
+    """A value of an identity; of a digest or a commit the beginning, which is enough to tell it from others."""
+    digest = isinstance(value, str) and len(value) >= 40 and value.isalnum()
+    return brief(value[:12] + "…" if digest else value)

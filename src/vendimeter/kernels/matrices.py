@@ -24,7 +24,7 @@ from vendimeter.data.devices import (
 )
 from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.kernels.base import Kernel
-from vendimeter.kernels.radial import check_scale
+from vendimeter.kernels.vectors import check_scale
 from vendimeter.similarity import Matrix
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT

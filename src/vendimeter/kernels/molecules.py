@@ -13,8 +13,7 @@ import numpy as np
 
 from vendimeter.data.molecules import as_items, parse, parts, readable
 from vendimeter.errors import InputError, brief
-from vendimeter.kernels._ratios import Bits, ratios_of_bits
-from vendimeter.kernels.sets import Jaccard
+from vendimeter.kernels.sets import Bits, Jaccard, ratios_of_bits
 from vendimeter.optional import require
 from vendimeter.options import as_number, check_flag
 from vendimeter.similarity import Pairwise

@@ -12,8 +12,7 @@ import numpy as np
 from vendimeter.data.arrays import as_list, as_rows, is_sparse, unwrapped
 from vendimeter.data.devices import is_foreign, is_real, namespace, numpy_dtype, to_host
 from vendimeter.errors import InputError, brief, digits, shape_of
-from vendimeter.kernels.algebra import multiply, multiply_features
-from vendimeter.kernels.base import Kernel
+from vendimeter.kernels.base import Kernel, multiply, multiply_features
 from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.spectrum import UNIT
 

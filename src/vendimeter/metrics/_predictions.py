@@ -19,7 +19,7 @@ from vendimeter.data.arrays import (
 from vendimeter.data.devices import DEVICE_BYTES, double, is_foreign, local, namespace, select, to_host
 from vendimeter.data.frames import known
 from vendimeter.errors import EmptyError, InputError, TooLargeError, brief, shape_of
-from vendimeter.kernels.algebra import multiply_features
+from vendimeter.kernels.base import multiply_features
 from vendimeter.kernels.probabilities import channels_of
 from vendimeter.options import check_flag
 from vendimeter.similarity import FeatureRows, Features, Index

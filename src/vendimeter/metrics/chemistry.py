@@ -16,7 +16,7 @@ from vendimeter.data.molecules import MOST_ATOMS, as_items, parse, parts, readab
 from vendimeter.errors import InputError, about, brief
 from vendimeter.intake import collected
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
-from vendimeter.kernels._ratios import Bits, ratios_of_bits
+from vendimeter.kernels.sets import Bits, ratios_of_bits
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number
