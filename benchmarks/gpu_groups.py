@@ -27,8 +27,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import table
-from vendimeter.solvers import tridiagonal
-from vendimeter.solvers.tridiagonal import batched_eigenvalues
+from vendimeter.solvers import dense as tridiagonal
+from vendimeter.solvers.dense import batched_eigenvalues
 
 CLOSE = 1e-10  # eigenvalues (which sum to one) and scores agree when they differ by less than this
 THREADS = 16

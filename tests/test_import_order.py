@@ -23,8 +23,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "similarity": "metrics._edges analysis._neighbour_pairs",
-    "solvers": "_run analysis._leading_modes analysis._subsets metrics._pair_sums",
     "results": "_figures analysis._results group_means groups",
     "io": "analysis._streamed_parquet",
     "intake": "_report.given",
@@ -74,7 +72,6 @@ data.collection -> io.base
 data.collection -> io.columns
 data.collection -> io.kinds
 intake -> scoring
-metrics._edges -> metrics._pair_sums
 present.charts -> _report.document
 present.charts -> _report.words
 present.charts -> plots._style
@@ -84,23 +81,15 @@ present.svg -> plots._style
 # Private modules that are imported outside of their folder.
 PRIVATE = """
 _report._page_colours -> plots._style
-_report.analyses -> analysis._subsets
 _report.builder -> analysis._near_copy_search
 _report.companions -> metrics._given
 _report.companions -> metrics._inputs
 _report.given -> analysis._compared_groups
-_report.held -> analysis._subsets
 _report.items -> plots._items
 _report.matrix -> analysis._orderings
 _report.words -> analysis._rarefaction_population
-analysis._neighbour_pairs -> metrics._edges
-analysis.decomposition -> metrics._pair_sums
-compat.vendi -> metrics._pair_sums
 metrics.collisions -> analysis._recall
 plots.bandwidths -> analysis._scale_curves
-plots.galleries -> analysis._subsets
-plots.galleries -> metrics._pair_sums
-plots.matrix -> analysis._leading_modes
 plots.matrix -> analysis._orderings
 plots.mode_ends -> analysis._modes_result
 plots.selection -> analysis._select_methods

@@ -14,7 +14,6 @@ import numpy as np
 
 from vendimeter import _saved
 from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
-from vendimeter._run import run, unclaimed
 from vendimeter.data import frames
 from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter.data.collection import Collection
@@ -32,6 +31,7 @@ from vendimeter.solvers.exact import Solution, of_gram
 from vendimeter.solvers.gram import PROBES, GramSum
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Plan, Problem
+from vendimeter.solvers.solve import run, unclaimed
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Accumulator"]

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from vendimeter._run import exact_seconds, run
 from vendimeter.data import frames, tables
 from vendimeter.data.arrays import csr, is_sparse, is_table, length, refuse_set
 from vendimeter.data.collection import Collection, takes_collections
@@ -39,6 +38,7 @@ from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.groups import SolvedGroups, add_batch, add_large, solve_groups
 from vendimeter.solvers.options import PRECISIONS, Solver
 from vendimeter.solvers.plan import Plan, Problem, choose, prepared, refuse
+from vendimeter.solvers.solve import exact_seconds, run
 from vendimeter.spectrum import Eigenvalues, parse_orders
 
 __all__ = ["plan", "profile", "score", "score_groups"]

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis import _leading_modes, _orderings
+from vendimeter.analysis import _orderings
 from vendimeter.errors import IndefiniteError, InputError, TooLargeError, UnknownNameError
 from vendimeter.kernels import RBF, Jaccard, Match, Morgan, NGram, On, Pixels, Precomputed, as_kernel
 from vendimeter.similarity import Pairwise
+from vendimeter.solvers import eigenvectors
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -53,11 +54,11 @@ def weights_of(n, how):
 def by_way(monkeypatch, way):
     """Take small problems as if they were large."""
     if way != "all of them":
-        monkeypatch.setattr(_leading_modes, "SMALL", 3)
+        monkeypatch.setattr(eigenvectors, "SMALL", 3)
     if way in ("float32", "blocks"):
-        monkeypatch.setattr(_leading_modes, "STORED_DOUBLE", 0)
+        monkeypatch.setattr(eigenvectors, "STORED_DOUBLE", 0)
     if way == "blocks":
-        monkeypatch.setattr(_leading_modes, "STORED_SINGLE", 0)
+        monkeypatch.setattr(eigenvectors, "STORED_SINGLE", 0)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -128,7 +129,7 @@ def test_a_space_that_starts_again_finds_the_same(monkeypatch):
     data = rows(300, 260)
     exact = vm.modes(data, RBF(10.0), k=5)
     by_way(monkeypatch, "products")
-    monkeypatch.setattr(_leading_modes, "BASIS_BYTES", 1)
+    monkeypatch.setattr(eigenvectors, "BASIS_BYTES", 1)
     again = vm.modes(data, RBF(10.0), k=5)
     assert again.method == "krylov"
     assert again.settled
@@ -137,8 +138,8 @@ def test_a_space_that_starts_again_finds_the_same(monkeypatch):
 
 def test_vectors_that_have_not_settled_are_said_to_be_so(monkeypatch):
     by_way(monkeypatch, "products")
-    monkeypatch.setattr(_leading_modes, "MOST_PASSES", 1)
-    monkeypatch.setattr(_leading_modes, "BESIDE", 1)
+    monkeypatch.setattr(eigenvectors, "MOST_PASSES", 1)
+    monkeypatch.setattr(eigenvectors, "BESIDE", 1)
     found = vm.modes(rows(300, 260), k=5)
     assert not found.settled
     assert "have not settled" in found.summary()
@@ -174,7 +175,7 @@ def test_a_kernel_that_projects_needs_all_eigenvalues(monkeypatch):
     np.testing.assert_allclose(
         vm.modes(K, Precomputed(project=True)).shares, kept[:2] / kept.sum(), atol=1e-12
     )
-    monkeypatch.setattr(_leading_modes, "EXACT_SIDE", 2)
+    monkeypatch.setattr(eigenvectors, "EXACT_SIDE", 2)
     with pytest.raises(TooLargeError):
         vm.modes(K, Precomputed(project=True))
 

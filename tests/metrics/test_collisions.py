@@ -13,8 +13,9 @@ from scipy import stats
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, MatrixError
 from vendimeter.kernels import RBF, FromFunction
-from vendimeter.metrics import _edges, birthday_paradox
+from vendimeter.metrics import birthday_paradox
 from vendimeter.metrics.collisions import LEAST_CONFIDENCE
+from vendimeter.solvers import edges
 
 
 def plainly(near):
@@ -183,7 +184,7 @@ def test_every_library_and_tile(library, monkeypatch):
     rows = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
     rows[30:] = rows[:10]
     expected = birthday_paradox(rows, threshold=0.9).to_dict()
-    monkeypatch.setattr(_edges, "TILE", 7)
+    monkeypatch.setattr(edges, "TILE", 7)
     assert birthday_paradox(library.array(rows), threshold=0.9).to_dict() == pytest.approx(expected)
     batches = birthday_paradox(library.array(rows), threshold=0.9, batch=8)
     assert batches.to_dict() == birthday_paradox(rows, threshold=0.9, batch=8).to_dict()

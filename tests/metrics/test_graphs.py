@@ -23,8 +23,9 @@ from vendimeter.errors import (
     UnansweredError,
 )
 from vendimeter.kernels import RBF, FromFunction, Precomputed
-from vendimeter.metrics import _edges, graphs
+from vendimeter.metrics import graphs
 from vendimeter.metrics.graphs import components
+from vendimeter.solvers import edges as _edges
 
 
 def similarities(n, seed=0, width=3):

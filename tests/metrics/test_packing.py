@@ -15,9 +15,10 @@ from scipy import sparse
 
 from vendimeter.errors import EmptyError, InputError, UnansweredError
 from vendimeter.kernels import FromFunction, Morgan
-from vendimeter.metrics import _edges, _independent, packing
+from vendimeter.metrics import _independent, packing
 from vendimeter.metrics._independent import METHODS, largest_independent
 from vendimeter.metrics.packing import circles
+from vendimeter.solvers import edges as _edges
 
 GREEDY_FAILS = 2  # a seed of random_graph
 

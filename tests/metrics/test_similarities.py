@@ -17,8 +17,8 @@ import vendimeter as vm
 from vendimeter.data.collection import Collection
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, InputError, MatrixError
 from vendimeter.kernels import RBF, Cosine, FromFunction, Match, Morgan, NGram, Polynomial, Precomputed
-from vendimeter.metrics import _pair_sums
 from vendimeter.metrics.similarities import SimilarityProfile, intdiv, leinster_cobbold, mean_similarity
+from vendimeter.solvers import sums
 
 RNG = np.random.default_rng(4)
 ROWS = RNG.random((40, 6))
@@ -141,8 +141,8 @@ def test_blocks_of_one_row_at_the_end():
 
 
 def test_strips_of_features(monkeypatch):
-    monkeypatch.setattr(_pair_sums, "BLOCK_BYTES", 8 * 6 * 13)  # 13 rows, so that the last strip has one
-    monkeypatch.setattr(_pair_sums, "SPARSE_ROWS", 13)
+    monkeypatch.setattr(sums, "BLOCK_BYTES", 8 * 6 * 13)  # 13 rows, so that the last strip has one
+    monkeypatch.setattr(sums, "SPARSE_ROWS", 13)
     for rows in (ROWS, sparse.csr_array(ROWS)):
         np.testing.assert_allclose(mean_similarity(rows), K.mean(axis=1), rtol=1e-13)
         assert intdiv(rows) == pytest.approx(1 - K.mean(), rel=1e-13)
@@ -157,7 +157,7 @@ def test_the_way_of_features_is_left_where_rounding_would_show(monkeypatch):
     right = 1 - math.sqrt(2 * weights[0] * 1e-11 / np.sum(weights * (1 - weights)))
     assert intdiv(rows, p=2, weights=weights, diagonal=False) == pytest.approx(right, abs=1e-13)
     assert intdiv(turned, p=2, diagonal=False) == pytest.approx(1, abs=1e-15)
-    monkeypatch.setattr(_pair_sums, "LEFT", -1.0)  # otherwise eight digits would be lost
+    monkeypatch.setattr(sums, "LEFT", -1.0)  # otherwise eight digits would be lost
     assert intdiv(rows, p=2, weights=weights, diagonal=False) != pytest.approx(right, abs=1e-13)
 
 
@@ -584,7 +584,7 @@ def test_errors_that_name_options_of_the_kernel_say_where_they_go():
 
 
 def test_a_function_of_more_items_than_fit_is_checked_block_by_block(monkeypatch):
-    monkeypatch.setattr(_pair_sums, "HOST_MEMORY", 8 * 1000**2)
+    monkeypatch.setattr(sums, "HOST_MEMORY", 8 * 1000**2)
     rows = RNG.random((1100, 4))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     function = FromFunction(lambda A, B: A @ B.T, block=True)

@@ -15,18 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from vendimeter._run import run
-from vendimeter.analysis._leading_modes import leading
 from vendimeter.data.groups import Membership
 from vendimeter.errors import ToleranceWarning, VendimeterError
 from vendimeter.kernels import RBF, Cosine, Edit, FromFunction, Jaccard, NGram, Polynomial, Precomputed
-from vendimeter.metrics._edges import Entries
-from vendimeter.metrics._pair_sums import power_sum
 from vendimeter.similarity import Calls, Matrix, Similarity, materialized
-from vendimeter.solvers.eigenvectors import decompose
+from vendimeter.solvers.edges import Entries
+from vendimeter.solvers.eigenvectors import decompose, leading
 from vendimeter.solvers.groups import solve_groups
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Problem, choose, prepared, refuse
+from vendimeter.solvers.solve import run
+from vendimeter.solvers.sums import power_sum
 
 N = 24
 rng = np.random.default_rng(5)

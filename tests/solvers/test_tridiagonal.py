@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from vendimeter.errors import InputError
-from vendimeter.solvers import tridiagonal
-from vendimeter.solvers.dense import eigen_error
-from vendimeter.solvers.tridiagonal import batched_eigenvalues
+from vendimeter.solvers import dense as tridiagonal
+from vendimeter.solvers.dense import batched_eigenvalues, eigen_error
 
 LIBRARIES = ["numpy", "array_api_strict", "torch", "jax"]
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from vendimeter._report.held import is_narrow
 from vendimeter._report.subject import Part, Subject
-from vendimeter.analysis._subsets import subset_scores
 from vendimeter.analysis.comparison import Comparison, compare
 from vendimeter.analysis.decomposition import Contributions, contributions
 from vendimeter.analysis.eigenmodes import Modes, modes
@@ -23,6 +22,7 @@ from vendimeter.options import generator
 from vendimeter.results import Profile, Score
 from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features
+from vendimeter.solvers.groups import subset_scores
 from vendimeter.spectrum.entropy import Answer
 
 __all__ = ["Analyses", "Copies", "Removed"]

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter.analysis._subsets import held as dense_held
 from vendimeter.kernels import Kernel
 from vendimeter.scoring import plan
 from vendimeter.similarity import Features, Pairwise, Similarity
+from vendimeter.solvers.groups import held as dense_held
 
 __all__ = ["DENSE", "Held", "affordable_tol", "is_narrow", "kept"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._subsets import held
 from vendimeter.data import frames, tables
 from vendimeter.data.arrays import blocks, is_sparse, is_table, refuse_set
 from vendimeter.data.collection import Collection
@@ -20,6 +19,7 @@ from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
+from vendimeter.solvers.groups import held
 
 __all__ = ["Drawn", "Groups", "gathered"]
 

@@ -10,8 +10,7 @@ from vendimeter.analysis._scored import scored
 from vendimeter.results import Score
 from vendimeter.similarity import Matrix, Pairwise, Similarity, materialized
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import EXACT_SIDE
-from vendimeter.solvers.shapes import same_items
+from vendimeter.solvers.plan import EXACT_SIDE, same_items
 
 __all__ = ["DistinctItems", "Groups"]
 

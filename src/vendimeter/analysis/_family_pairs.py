@@ -11,7 +11,6 @@ import numpy as np
 
 from vendimeter._figures import Figure
 from vendimeter.analysis._scored import scored
-from vendimeter.analysis._subsets import held
 from vendimeter.data import frames
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
@@ -25,6 +24,7 @@ from vendimeter.options import check_rng
 from vendimeter.results import Score
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Pairwise, Similarity
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import UNIT, Level, parse_order
 

@@ -13,7 +13,6 @@ from itertools import islice
 
 import numpy as np
 
-from vendimeter.analysis._subsets import held
 from vendimeter.data.devices import namespace
 from vendimeter.data.groups import Membership
 from vendimeter.errors import InputError, TooLargeError
@@ -22,9 +21,8 @@ from vendimeter.solvers import dense
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH
 from vendimeter.solvers.gram import GramSum
-from vendimeter.solvers.groups import solve_groups
-from vendimeter.solvers.plan import EXACT_SIDE
-from vendimeter.solvers.shapes import sparse_shape
+from vendimeter.solvers.groups import held, solve_groups
+from vendimeter.solvers.plan import EXACT_SIDE, sparse_shape
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Part", "Split", "Values", "deal", "drawn", "fragmented", "spectra"]

@@ -16,11 +16,11 @@ import numpy as np
 
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import DEVICE_BYTES, evened, namespace, to_host
-from vendimeter.metrics._edges import Entries
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.similarity.base import positions_of
 from vendimeter.similarity.checks import entry_tolerance
+from vendimeter.solvers.edges import Entries
 from vendimeter.threads import workers
 
 __all__ = [

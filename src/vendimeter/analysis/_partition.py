@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._run import run
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host, transposed
 from vendimeter.data.groups import Membership
@@ -20,6 +19,7 @@ from vendimeter.scoring import to_score
 from vendimeter.similarity import Features, Matrix, Similarity, span
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.plan import Problem
+from vendimeter.solvers.solve import run
 
 __all__ = ["Partition", "overlap_cost", "overlaps", "partition"]
 

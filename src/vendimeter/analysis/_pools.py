@@ -11,12 +11,12 @@ import functools
 
 import numpy as np
 
-from vendimeter.analysis._subsets import held
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.solvers import dense
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill
 from vendimeter.threads import run, workers

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter._figures import Figures
-from vendimeter._run import unclaimed
 from vendimeter.present.text import html_escaped
 from vendimeter.results import Score, html_table
 from vendimeter.scoring import to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
+from vendimeter.solvers.solve import unclaimed
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._run import run
 from vendimeter.results import Score
 from vendimeter.scoring import to_score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Problem
+from vendimeter.solvers.solve import run
 
 __all__ = ["scored"]
 

@@ -15,11 +15,11 @@ from vendimeter.analysis._greedy_logdet import LogDet
 from vendimeter.analysis._greedy_objectives import Objective
 from vendimeter.analysis._greedy_rules import Rules
 from vendimeter.analysis._greedy_vendi import VendiGain
-from vendimeter.analysis._subsets import held, subset_scores
 from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.options import generator
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
+from vendimeter.solvers.groups import held, subset_scores
 from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = [

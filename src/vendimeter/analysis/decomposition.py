@@ -13,12 +13,12 @@ from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
 from vendimeter.data.devices import move, to_host
 from vendimeter.intake import collected, measured
-from vendimeter.metrics._pair_sums import present, row_sums
 from vendimeter.options import check_flag, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.eigenvectors import Decomposition, decompose
+from vendimeter.solvers.sums import present, row_sums
 from vendimeter.spectrum import parse_order
 from vendimeter.threads import run, workers
 

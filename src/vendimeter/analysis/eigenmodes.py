@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._leading_modes import leading
 from vendimeter.analysis._modes_result import Ends, Modes
 from vendimeter.analysis._results import frozen
 from vendimeter.data import frames as _frames
@@ -16,6 +15,7 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Membership, read
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_rng, whole_number
+from vendimeter.solvers.eigenvectors import leading
 
 __all__ = ["Ends", "Modes", "modes"]
 

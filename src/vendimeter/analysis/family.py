@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._run import run
 from vendimeter.analysis._family_pairs import (
     Conditional,
     Information,
@@ -32,6 +31,7 @@ from vendimeter.scoring import to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared
+from vendimeter.solvers.solve import run
 from vendimeter.spectrum import UNIT, Eigenvalues, parse_order
 from vendimeter.spectrum.entropy import truncated as truncated_values
 

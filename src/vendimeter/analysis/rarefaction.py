@@ -21,7 +21,6 @@ from vendimeter.analysis._rarefaction_population import (
 from vendimeter.analysis._rarefaction_result import Rarefaction
 from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scored import scored
-from vendimeter.analysis._subsets import held
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, measured
@@ -29,6 +28,7 @@ from vendimeter.options import check_confidence, check_rng, generator, whole_num
 from vendimeter.present.progress import Progress
 from vendimeter.results import Score
 from vendimeter.similarity import Features, Similarity
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill, parse_order
 from vendimeter.spectrum.entropy import truncated

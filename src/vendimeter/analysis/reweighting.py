@@ -12,7 +12,6 @@ import numpy as np
 from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._reweighting_search import Items, Search, search
 from vendimeter.analysis._scored import scored
-from vendimeter.analysis._subsets import held
 from vendimeter.data.devices import namespace
 from vendimeter.errors import InputError, ToleranceWarning, brief, warn
 from vendimeter.intake import collected, measured
@@ -21,9 +20,9 @@ from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import EXACT_SIDE
-from vendimeter.solvers.shapes import same_items
+from vendimeter.solvers.plan import EXACT_SIDE, same_items
 from vendimeter.spectrum import UNIT, parse_order
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from vendimeter.analysis._select_methods import (
     sizes_of,
 )
 from vendimeter.analysis._select_rivals import ORDERS, Rivals, check_compare, rivals_of, score_part
-from vendimeter.analysis._subsets import held
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.groups import _plain
@@ -30,6 +29,7 @@ from vendimeter.options import as_number, byte_count, check_rng
 from vendimeter.present.progress import Progress
 from vendimeter.results import Score, number, order_name
 from vendimeter.similarity import Matrix, Pairwise, Similarity
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.plan import HOST_MEMORY
 from vendimeter.spectrum import parse_order
 

@@ -19,10 +19,10 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError, brief, digits
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
-from vendimeter.metrics._pair_sums import power_sum
 from vendimeter.options import as_number
 from vendimeter.results import Score
 from vendimeter.similarity import FeatureRows, Matrix, Similarity
+from vendimeter.solvers.sums import power_sum
 from vendimeter.spectrum import hill, parse_order
 
 __all__ = [

@@ -12,12 +12,12 @@ from vendimeter._figures import Figure
 from vendimeter.analysis._recall import interval
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
-from vendimeter.metrics._edges import Entries, within
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
-from vendimeter.solvers.shapes import same_items
+from vendimeter.solvers.edges import Entries, within
+from vendimeter.solvers.plan import same_items
 
 __all__ = ["BirthdayParadox", "birthday_paradox"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from vendimeter._figures import Count
 from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief, digits
 from vendimeter.intake import collected
-from vendimeter.metrics._edges import Entries, within
 from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
 from vendimeter.scoring import similarity_of
+from vendimeter.solvers.edges import Entries, within
 
 __all__ = ["Components", "components"]
 

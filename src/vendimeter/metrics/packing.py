@@ -10,13 +10,13 @@ import numpy as np
 from vendimeter._figures import Figures
 from vendimeter.errors import InputError, UnansweredError, brief
 from vendimeter.intake import collected
-from vendimeter.metrics._edges import Entries, within
 from vendimeter.metrics._independent import METHODS, clique_cover, largest_independent
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity.base import parts_of
-from vendimeter.solvers.shapes import collapse
+from vendimeter.solvers.edges import Entries, within
+from vendimeter.solvers.plan import collapse
 
 __all__ = ["Circles", "circles"]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from vendimeter._figures import Figure
-from vendimeter._run import run
 from vendimeter.data.arrays import BLOCK_BYTES, as_rows, blocks, is_sparse
 from vendimeter.data.devices import (
     DEVICE_BYTES,
@@ -30,6 +29,7 @@ from vendimeter.options import as_number, check_rng
 from vendimeter.scoring import similarity_of
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import DENSE_LIMIT, Problem
+from vendimeter.solvers.solve import run
 from vendimeter.spectrum import UNIT, Eigenvalues, hill
 
 __all__ = ["LogDet", "effective_rank", "log_det"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._subsets import subset_scores
 from vendimeter.data import frames, tables
 from vendimeter.data.arrays import length, refuse_set
 from vendimeter.data.collection import Collection
@@ -16,12 +15,13 @@ from vendimeter.data.groups import Membership, read
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import EmptyError, InputError, unknown
 from vendimeter.intake import collected
-from vendimeter.metrics._pair_sums import row_sums
 from vendimeter.options import check_rng, whole_number
 from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots._style import Display, shown
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
+from vendimeter.solvers.groups import subset_scores
+from vendimeter.solvers.sums import row_sums
 from vendimeter.spectrum import parse_order
 
 __all__ = ["gallery"]

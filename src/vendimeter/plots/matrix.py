@@ -116,7 +116,7 @@ def _kernel_matrix(
     groups = None if by is None else read(by, n, None)
 
     def coordinates() -> np.ndarray:
-        from vendimeter.analysis._leading_modes import leading
+        from vendimeter.solvers.eigenvectors import leading
 
         return leading(similarity, np.full(n, 1 / n), MODES, rng).coordinates
 

@@ -9,16 +9,222 @@ Cholesky factorisation (Higham, Accuracy and Stability of Numerical Algorithms, 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from vendimeter.data.devices import identity, is_gpu, is_torch, namespace, raising, to_host
+from vendimeter.data.devices import device_of, identity, is_gpu, is_torch, namespace, raising, to_host
+from vendimeter.errors import InputError
 from vendimeter.options import generator
-from vendimeter.solvers.tridiagonal import batched_eigenvalues
 from vendimeter.spectrum import UNIT
 
-__all__ = ["eigen_error", "eigenvalues", "largest", "norm_of", "power_norm", "semidefinite"]
+__all__ = [
+    "batched_eigenvalues",
+    "eigen_error",
+    "eigenvalues",
+    "largest",
+    "norm_of",
+    "power_norm",
+    "semidefinite",
+]
+
+
+# --------------------------------------------------------------------------------------------------------- tridiagonal
+
+# Eigenvalues of many small symmetric matrices at once, in plain array operations that suit a GPU.
+#
+# Why
+# ---
+# PyTorch's `eigvalsh` takes 3.2 s for 10,000 matrices of 64×64 in float64 on an H200, a card that reads such a stack
+# from memory in a tenth of a millisecond: it solves those above 32×32 one after another. This takes 0.10 s. (CuPy and
+# JAX have a fast solver of their own there, 0.05 and 0.04 s, which is preferred.) Every operation is an elementwise
+# one or a sum over the whole stack, so that the card is busy with all matrices at once, and the same code serves
+# PyTorch, CuPy, JAX and NumPy. Nothing depends on the values: there is no branch and no transfer to the host, and all
+# operations are queued on the device.
+#
+# How
+# ---
+# 1. Scale each matrix by its largest entry, so that no square over- or underflows.
+# 2. Householder reflections make it tridiagonal: m − 2 steps, each one product with a vector and one update of rank
+#    two of the trailing block, which shrinks. The stack lies with its first axis last, so that every operation runs
+#    along contiguous memory, however small m is.
+# 3. Scale the tridiagonal matrix T by its largest absolute row sum, so that its eigenvalues lie in [−1, 1], and find
+#    all m of them by `BISECTIONS` bisections, each lane its own. The number of eigenvalues below x is the number of
+#    negative pivots of T − x. Elimination starts from both ends and meets in the middle: half as many operations in a
+#    row, on arrays twice as long. What a GPU pays for here is the start of an operation, 5 µs or so. A bisection takes
+#    three operations for a pair of rows (a quotient, a difference, a comparison) and nine more.
+#
+# In all 53(3⌈m/2⌉ + 9) operations for the bisections and 23 m for the reflections: 7,000 for m = 64, whatever the
+# number of matrices up to what fills `WORKING_BYTES`. Newton's method or multisection in place of the last bisections
+# would have to tell clustered eigenvalues from isolated ones, and clusters are the rule here: a group of 64 items with
+# 32 features has 32 eigenvalues of 0.
+#
+# How right
+# ---------
+# A computed reflection is orthogonal to a few n·u, whatever it was meant to annihilate: the vector is scaled to length
+# one before it is reflected, and the length of what is actually used is measured again. So T is orthogonally similar to
+# the given matrix up to a perturbation of a modest multiple of m·u times its norm (Higham, Accuracy and Stability of
+# Numerical Algorithms, chapter 19). What `TINY_LENGTH` changes is far below that.
+#
+# A computed count is the exact count for a tridiagonal matrix whose off-diagonal entries differ by a few units in the
+# last place, and its diagonal by 2u‖T‖ (Kahan; Demmel, Dhillon and Ren, "On the correctness of some bisection-like
+# parallel eigenvalue algorithms in floating point arithmetic", 1995); meeting in the middle changes nothing in this. A
+# pivot of zero needs no guard: squares of off-diagonal entries are kept above 0, so that the next pivot is −∞, as it
+# would be for a tiny positive pivot, and the one after that is again d − x. This asks that a zero be never a negative
+# one, which holds as long as no entry of the diagonal is a negative zero or a subnormal number: a tiny number is added.
+# The points of the bisection are sums of powers of two, hence exact, and the last of them lies within 2^−BISECTIONS of
+# the edge of a count, relative to the row sum, which is at most 3‖T‖.
+#
+# All together, the distance to eigenvalues of 40 digits stayed below a fifth of `dense.eigen_error` for thousands of
+# random, rank-deficient, clustered and graded matrices of size 2 to 20, where LAPACK's stayed below a sixth.
+
+WORKING_BYTES = 1 << 30  # larger stacks are worked through in parts that need about this much memory each
+BISECTIONS = 53  # of [−1, 1]: the last step is the unit roundoff
+TINY_NORM = 2.0**-1000  # added to norms, so that a matrix of zeros can be divided by its own
+TINY_LENGTH = 2.0**-400  # added to lengths of columns; the square is still far from underflow
+TINY_PIVOT = 2.0**-600  # added to the diagonal: neither negative zeros nor subnormal numbers are left
+TINY_SQUARE = 2.0**-800  # added to squares of off-diagonal entries: 0/0 cannot occur
+
+
+def batched_eigenvalues(matrices: Any) -> Any:
+    """Eigenvalues of a stack of symmetric matrices, from large to small.
+
+    A matrix with an entry that is not finite has eigenvalues NaN; the others do not suffer from it.
+
+    Parameters
+    ----------
+    matrices : array, shape (B, m, m)
+        Symmetric matrices of float64, an array of any library that follows the array API standard, on any device.
+        Not changed.
+
+    Returns
+    -------
+    array, shape (B, m)
+        Of the same library and on the same device. The Euclidean distance to the true eigenvalues of a matrix is
+        below `vendimeter.solvers.dense.eigen_error`, as it is for LAPACK.
+
+    Raises
+    ------
+    InputError
+        If the array is not a stack of square matrices of float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrices = np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.5, 0.0], [0.0, -4.0]]])
+    >>> batched_eigenvalues(matrices).round(12)
+    array([[ 3. ,  1. ],
+           [ 0.5, -4. ]])
+    """
+    xp = namespace(matrices)
+    shape = tuple(matrices.shape)
+    if len(shape) != 3 or shape[1] != shape[2] or shape[2] == 0 or matrices.dtype != xp.float64:
+        raise InputError(
+            f"matrices has the shape {shape} and the type {matrices.dtype}; expected a stack of square matrices "
+            "(B, m, m) of float64."
+        )
+    count, size, _ = shape
+    if size == 1 or count == 0:
+        return matrices[:, 0, :] * 1.0
+    # The reduction holds a part twice over (itself and one temporary of its size) and the bisection less, beside a
+    # few arrays with an entry for each eigenvalue.
+    part = max(1, WORKING_BYTES // (8 * size * (2 * size + 16)))
+    parts = -(-count // part)
+    edges = [count * i // parts for i in range(parts + 1)]
+    found = [_part(xp, matrices[a:b, ...]) for a, b in pairwise(edges)]
+    return found[0] if parts == 1 else xp.concat(found, axis=0)
+
+
+def _part(xp: Any, matrices: Any) -> Any:
+    """The eigenvalues of as many matrices as fit into the working memory."""
+    # Divisions by a zero pivot are meant; so is NaN for what is not finite. NumPy alone would warn.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        # Elementwise operations keep the order of axes in memory, transposed or not; `take` does not.
+        stack = xp.take(
+            xp.permute_dims(matrices, (1, 2, 0)),
+            xp.arange(matrices.shape[1], device=device_of(matrices)),
+            axis=0,
+        )
+        scale = xp.max(xp.abs(stack), axis=(0, 1)) + TINY_NORM
+        stack /= scale
+        diagonal, off = _tridiagonal(xp, stack)
+        del stack  # the memory is needed for the bisection
+        eigenvalues = _bisected(xp, diagonal, off)
+        return xp.permute_dims(eigenvalues * scale, (1, 0))
+
+
+def _tridiagonal(xp: Any, block: Any) -> tuple[Any, Any]:
+    """The diagonals of orthogonally similar tridiagonal matrices, (m, B) and (m − 1, B); the stack is overwritten.
+
+    `block` has the shape (m, m, B) and entries up to 1; the off-diagonal entries come without their signs.
+    """
+    diagonal, off = [], []
+    one = xp.ones_like(block[0, :1, :])
+    while block.shape[0] > 2:
+        diagonal.append(block[0, 0, :])
+        column = block[0, 1:, :]
+        length = xp.sqrt(xp.sum(column * column, axis=0))
+        off.append(length)
+        # Where the column is 0, or so short that it does not matter, the reflection is that of the first axis or
+        # near it: of no use, but orthogonal, since the vector is never shorter than 1 and its length is measured.
+        vector = column / (length + TINY_LENGTH)
+        first = vector[:1, :]
+        vector = xp.concat([first + xp.copysign(one, first), vector[1:, :]], axis=0)
+        vector = vector / xp.sqrt(0.5 * xp.sum(vector * vector, axis=0))
+
+        # The reflection is I − v vᵀ, as ‖v‖² = 2. With w = p − ½(pᵀv) v, where p is the image of v, it takes the
+        # block to block − v wᵀ − w vᵀ.
+        block = block[1:, 1:, :]
+        image = xp.sum(block * vector[:, None, :], axis=0)
+        image = image - (0.5 * xp.sum(image * vector, axis=0)) * vector
+        outer = vector[:, None, :] * image[None, :, :]
+        block -= outer
+        block -= xp.permute_dims(outer, (1, 0, 2))
+        del outer
+    diagonal += [block[0, 0, :], block[1, 1, :]]
+    off.append(xp.abs(block[0, 1, :]))
+    return xp.stack(diagonal, axis=0), xp.stack(off, axis=0)
+
+
+def _bisected(xp: Any, d: Any, e: Any) -> Any:
+    """All eigenvalues of tridiagonal matrices, from large to small, of shape (m, B)."""
+    size = d.shape[0]
+    none = xp.zeros_like(d[:1, :])
+    rows = xp.abs(d) + xp.concat([e, none], axis=0) + xp.concat([none, e], axis=0)
+    radius = xp.max(rows, axis=0) + TINY_NORM
+    d, e = d / radius + TINY_PIVOT, e / radius
+    squares = e * e + TINY_SQUARE
+    if size % 2:  # an eigenvalue of 2, beyond all points of the bisection, makes the number of rows even
+        d = xp.concat([d, none + 2.0], axis=0)
+        squares = xp.concat([squares, none + TINY_SQUARE], axis=0)
+
+    # Row k from the top and row k from the bottom are eliminated together: pairs (2, 1, B) beside lanes (2, m, B).
+    half = d.shape[0] // 2
+    pairs = xp.stack([d[:half, :], xp.flip(d[half:, :], axis=0)], axis=1)[:, :, None, :]
+    links = xp.stack([squares[: half - 1, :], xp.flip(squares[half:, :], axis=0)], axis=1)[:, :, None, :]
+    links = [links[k, ...] for k in range(half - 1)]
+    middle = squares[half - 1, :][None, None, :]
+
+    # Lane i is after the eigenvalue with size − 1 − i below it, and goes down if more than that lie below its point.
+    below = size - 1 - xp.arange(size, dtype=xp.int32, device=device_of(d))[:, None]
+    point = xp.zeros((size, d.shape[1]), dtype=d.dtype, device=device_of(d))
+    for bisection in range(1, BISECTIONS + 1):
+        shifted = pairs - point
+        pivot, negative = shifted[0, ...], []
+        for k, link in enumerate(links, 1):
+            negative.append(pivot < 0)
+            pivot = shifted[k, ...] - link / pivot
+        # Where the two eliminations meet, the pivot from below is yet to be freed of the one from above.
+        above = pivot[:1, ...]
+        negative.append(xp.concat([above, pivot[1:, ...] - middle / above], axis=0) < 0)
+        found = xp.sum(xp.astype(xp.stack(negative, axis=0), xp.uint8), axis=(0, 1), dtype=xp.int32)
+        step = 2.0**-bisection
+        point = xp.where(found > below, point - step, point + step)
+    return point * radius
+
+
+# --------------------------------------------------------------------------------------------------------------- dense
 
 EIGEN = 10.0
 SHORTCUT_ABOVE = 512  # below this an eigensolve is so quick that no shortcut is worth it

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from vendimeter._run import run
 from vendimeter.data.groups import Membership
 from vendimeter.errors import in_group
-from vendimeter.similarity import Matrix, Similarity
+from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.batched import SMALL, Batch, batches
 from vendimeter.solvers.exact import clean, projected
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import Problem
+from vendimeter.solvers.plan import EXACT_SIDE, Problem
+from vendimeter.solvers.solve import run
 from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
 
-__all__ = ["SolvedGroups", "add_batch", "add_large", "solve_groups"]
+__all__ = ["SolvedGroups", "add_batch", "add_large", "held", "solve_groups", "subset_scores"]
 
 
 class SolvedGroups:
@@ -184,3 +184,60 @@ def add_large(solved: SolvedGroups, g: int, problem: Problem) -> None:
         level=spectrum.level,
     )
     solved.confidence[g], solved.method[g] = spectrum.confidence, solution.method
+
+
+# ------------------------------------------------------------------------------------------------------------- subsets
+
+# Scores of many subsets of one collection, whose similarities are made once.
+
+CHUNK = 4096  # subsets that are scored at a time: their eigenvalues are held meanwhile
+
+
+def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
+    """The same similarities so that subsets of them are cheap: as a matrix, where rows are fewer than features.
+
+    A user's function is called and checked once. Beyond `most` items nothing is held, and subsets are computed when
+    they are asked for.
+    """
+    narrow = isinstance(similarity, Features) and similarity.width <= similarity.n
+    if narrow or (similarity.n > most and not isinstance(similarity, Matrix)):
+        return similarity
+    return materialized(similarity)
+
+
+def subset_scores(
+    similarity: Similarity,
+    subsets: Sequence[np.ndarray],
+    orders: Sequence[float],
+    weights: Sequence[np.ndarray] | None = None,
+    *,
+    rng: int = 0,
+) -> np.ndarray:
+    """The scores of the items at each of these arrays of positions, of shape (subsets, orders); an empty one is NaN.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of all items; see `held`.
+    subsets : list of ndarray
+        Positions of items, each at most once.
+    orders : list of float
+        The orders q.
+    weights : list of ndarray, optional
+        Probabilities of the items of each subset, which sum to 1; uniform by default.
+    rng : int
+        Seed of what is random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vendimeter.kernels import Cosine
+    >>> subset_scores(Cosine().similarity(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
+    array([2., 4.])
+    """
+    found = []
+    for first in range(0, len(subsets), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        groups = Membership.of(subsets[chunk], None if weights is None else weights[chunk])
+        found.append(solve_groups(similarity, groups, orders, rng=rng).value)
+    return np.concatenate(found) if found else np.empty((0, len(orders)))

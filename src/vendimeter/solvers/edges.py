@@ -9,12 +9,12 @@ import numpy as np
 
 from vendimeter.data.devices import to_host
 from vendimeter.errors import InputError, brief
-from vendimeter.metrics._pair_sums import check_largest
 from vendimeter.options import as_number
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.base import parts_of, positions_of
 from vendimeter.similarity.checks import check_diagonal, entry_tolerance, not_finite
+from vendimeter.solvers.sums import check_largest
 from vendimeter.spectrum import UNIT
 
 __all__ = ["Entries", "within"]
