@@ -23,7 +23,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "results": "_figures analysis._results group_means groups",
     "io": "analysis._streamed_parquet",
     "intake": "_report.given",
     "streams": "_kept_rows _saved _score_stream accumulate accumulate_groups",
@@ -57,8 +56,8 @@ cli.reporting -> root
 cli.scoring -> root
 cli.selecting -> root
 compat.vendi -> root
-groups -> plots
-results -> plots
+results.groups -> plots
+results.score -> plots
 """
 
 # Imports of a package above that have to go.
@@ -67,7 +66,6 @@ _report.given -> analysis._compared_groups
 _report.given -> scoring
 analysis._hashing -> metrics.graphs
 analysis._near_copy_search -> metrics.graphs
-analysis._results -> scoring
 data.collection -> io.base
 data.collection -> io.columns
 data.collection -> io.kinds
@@ -76,6 +74,7 @@ present.charts -> _report.document
 present.charts -> _report.words
 present.charts -> plots._style
 present.svg -> plots._style
+results.base -> scoring
 """
 
 # Private modules that are imported outside of their folder.

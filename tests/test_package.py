@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis._results import Result
+from vendimeter.results.base import Result
 
 PUBLIC = {
     "Accumulator",

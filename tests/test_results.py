@@ -15,7 +15,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.errors import UnansweredError, UnknownNameError
-from vendimeter.results import duration, percentage
+from vendimeter.results.score import duration, percentage
 from vendimeter.spectrum import Eigenvalues
 
 K = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1.0]])

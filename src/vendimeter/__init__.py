@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from vendimeter.analysis.selection import Selection, select
     from vendimeter.analysis.streamed import WrittenContributions, write_contributions
     from vendimeter.data.collection import Collection
-    from vendimeter.group_means import GroupMeans
-    from vendimeter.groups import GroupScores
     from vendimeter.io.reading import read, read_batches
-    from vendimeter.results import Profile, Score
+    from vendimeter.results.groups import GroupMeans, GroupScores
+    from vendimeter.results.score import Profile, Score
     from vendimeter.scoring import plan, profile, score, score_groups
     from vendimeter.spectrum import Spectrum
 
@@ -93,10 +92,9 @@ _HOMES = {
         "analysis.selection": ("Selection", "select"),
         "analysis.streamed": ("WrittenContributions", "write_contributions"),
         "data.collection": ("Collection",),
-        "group_means": ("GroupMeans",),
-        "groups": ("GroupScores",),
         "io.reading": ("read", "read_batches"),
-        "results": ("Profile", "Score"),
+        "results.groups": ("GroupMeans", "GroupScores"),
+        "results.score": ("Profile", "Score"),
         "scoring": ("plan", "profile", "score", "score_groups"),
         "spectrum": ("Spectrum",),
     }.items()

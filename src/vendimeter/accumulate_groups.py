@@ -40,8 +40,8 @@ from vendimeter.errors import (
     brief,
     unknown,
 )
-from vendimeter.groups import GroupScores
 from vendimeter.options import byte_count, bytes_shown
+from vendimeter.results.groups import GroupScores
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.groups import SolvedGroups, solve_groups

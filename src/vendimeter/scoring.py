@@ -26,12 +26,12 @@ from vendimeter.data.groups import Membership, join, read, split
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of, unknown
-from vendimeter.groups import GroupScores
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
-from vendimeter.results import Profile, Score
+from vendimeter.results.groups import GroupScores
+from vendimeter.results.score import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.batched import SMALL, matrix_batches
 from vendimeter.solvers.exact import Solution

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from vendimeter._figures import plain
+from vendimeter.results.base import plain
 
 __all__ = ["MISSING", "as_json", "figures", "order_label", "shown"]
 

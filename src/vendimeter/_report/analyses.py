@@ -19,7 +19,7 @@ from vendimeter.analysis.rarefaction import Rarefaction, rarefy
 from vendimeter.data.arrays import plain
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
-from vendimeter.results import Profile, Score
+from vendimeter.results.score import Profile, Score
 from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features
 from vendimeter.solvers.groups import subset_scores

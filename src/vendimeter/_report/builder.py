@@ -50,7 +50,7 @@ from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped
-from vendimeter.results import order_name
+from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Report", "report"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vendimeter.kernels import Kernel
-from vendimeter.results import order_name
+from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["call_of"]

@@ -19,7 +19,7 @@ from vendimeter._report.document import (
 from vendimeter._report.words import figure, note, of_order
 from vendimeter.analysis.decomposition import Contributions
 from vendimeter.present.charts import Axis, Layer, chart
-from vendimeter.results import order_name
+from vendimeter.results.score import order_name
 
 __all__ = ["section"]
 

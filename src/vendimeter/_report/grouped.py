@@ -32,7 +32,7 @@ from vendimeter._report.words import (
 from vendimeter.analysis.comparison import Comparison
 from vendimeter.errors import brief
 from vendimeter.present.charts import Axis, Layer, chart, distinct_names
-from vendimeter.results import order_name, percentage
+from vendimeter.results.score import order_name, percentage
 
 __all__ = ["section"]
 

@@ -23,8 +23,8 @@ from vendimeter._report.words import (
     shares,
 )
 from vendimeter.errors import VendimeterError
-from vendimeter.group_means import Mean
-from vendimeter.results import order_name
+from vendimeter.results.groups import Mean
+from vendimeter.results.score import order_name
 from vendimeter.scoring import score_groups
 
 __all__ = ["facts", "headline", "section"]

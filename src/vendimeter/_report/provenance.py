@@ -13,7 +13,7 @@ from vendimeter._report.analyses import Analyses
 from vendimeter._report.document import Block, Code, Column, Group, Paragraph, Section, Table
 from vendimeter._report.words import counted, figure, note, order_sign
 from vendimeter.errors import printable
-from vendimeter.results import Score, duration, percentage
+from vendimeter.results.score import Score, duration, percentage
 
 __all__ = ["section", "versions"]
 

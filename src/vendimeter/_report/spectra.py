@@ -12,7 +12,7 @@ from vendimeter._report.words import counted, figure, finite, note, order_sign, 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import _known
 from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
-from vendimeter.results import Profile
+from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
 __all__ = ["section"]

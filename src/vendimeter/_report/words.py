@@ -9,7 +9,7 @@ from typing import Any
 from vendimeter._report.document import Paragraph
 from vendimeter.analysis._rarefaction_population import Population
 from vendimeter.errors import printable
-from vendimeter.results import Score, _significant, order_name, percentage
+from vendimeter.results.score import Score, _significant, order_name, percentage
 
 __all__ = [
     "apart",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis._results import Result
 from vendimeter.analysis._scale_curves import HIGH, LOW
 from vendimeter.kernels import RBF, Kernel, Laplacian
-from vendimeter.results import Score, number
+from vendimeter.results.base import Result
+from vendimeter.results.score import Score, number
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

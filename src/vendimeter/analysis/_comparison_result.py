@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.analysis._differences import Differences
-from vendimeter.analysis._results import Result
 from vendimeter.errors import UnansweredError, group_name
-from vendimeter.groups import _plain
-from vendimeter.results import Score, data_frame, number, order_name, percentage
+from vendimeter.results.base import Result
+from vendimeter.results.groups import _plain
+from vendimeter.results.score import Score, data_frame, number, order_name, percentage
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

@@ -13,11 +13,11 @@ import numpy as np
 from vendimeter.analysis._common_size import Rarefied, quantile, standard_error
 from vendimeter.analysis._compared_groups import Groups
 from vendimeter.analysis._permutations import holm, items_tested, permutation_test
-from vendimeter.analysis._results import Result, frozen
 from vendimeter.data.arrays import plain
 from vendimeter.errors import InputError, brief, group_name, unknown
-from vendimeter.groups import _plain
-from vendimeter.results import percentage
+from vendimeter.results.base import Result, frozen
+from vendimeter.results.groups import _plain
+from vendimeter.results.score import percentage
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

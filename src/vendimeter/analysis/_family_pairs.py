@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.analysis._scored import scored
 from vendimeter.data import frames
 from vendimeter.data.arrays import refuse_set
@@ -21,7 +20,8 @@ from vendimeter.intake import collected, measured
 from vendimeter.kernels import On
 from vendimeter.kernels.base import multiply
 from vendimeter.options import check_rng
-from vendimeter.results import Score
+from vendimeter.results.base import Figure
+from vendimeter.results.score import Score
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.groups import held

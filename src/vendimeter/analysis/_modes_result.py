@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vendimeter._figures import plain
 from vendimeter.analysis._orderings import ordering
-from vendimeter.analysis._results import Result, frozen
 from vendimeter.data.groups import Membership
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.options import as_number, whole_number
+from vendimeter.results.base import Result, frozen, plain
 from vendimeter.similarity import Similarity
 
 if TYPE_CHECKING:

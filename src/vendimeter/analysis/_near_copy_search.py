@@ -15,7 +15,7 @@ from vendimeter.analysis._recall import Recall
 from vendimeter.errors import InputError, TooLargeError, brief, unknown
 from vendimeter.metrics.graphs import _joined
 from vendimeter.options import as_number, check_flag
-from vendimeter.results import duration
+from vendimeter.results.score import duration
 from vendimeter.similarity import Features, Pairwise, Similarity
 
 __all__ = ["Clustering", "SearchOptions", "clustered", "hashed", "search_method"]

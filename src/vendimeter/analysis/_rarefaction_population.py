@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from vendimeter._figures import Figure
 from vendimeter.analysis._jackknife import Jackknife
-from vendimeter.results import number, percentage
+from vendimeter.results.base import Figure
+from vendimeter.results.score import number, percentage
 
 __all__ = ["Population", "population_of", "refusal_beforehand", "without"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.analysis._rarefaction_population import Population
-from vendimeter.analysis._results import Result
-from vendimeter.results import Score
+from vendimeter.results.base import Result
+from vendimeter.results.score import Score
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from vendimeter._figures import Figure
+from vendimeter.results.base import Figure
 
 __all__ = ["Recall", "interval"]
 

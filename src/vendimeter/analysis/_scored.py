@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter.results import Score
+from vendimeter.results.score import Score
 from vendimeter.scoring import to_score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.options import Solver

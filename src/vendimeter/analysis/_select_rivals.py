@@ -21,7 +21,7 @@ from vendimeter.analysis._select_methods import (
 )
 from vendimeter.errors import InputError, TooLargeError, brief, unknown
 from vendimeter.options import generator
-from vendimeter.results import Score
+from vendimeter.results.score import Score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers import plan
 from vendimeter.solvers.options import Solver

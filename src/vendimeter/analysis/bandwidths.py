@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis._bandwidths_result import SYMBOLS, Bandwidths
-from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scale_curves import (
     HIGH,
     LOW,
@@ -29,7 +28,8 @@ from vendimeter.intake import collected, measured
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score
+from vendimeter.results.base import frozen
+from vendimeter.results.score import Score
 from vendimeter.similarity import Matrix
 from vendimeter.spectrum import UNIT, parse_orders
 from vendimeter.spectrum.entropy import hill

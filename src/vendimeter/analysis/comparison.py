@@ -20,12 +20,12 @@ from vendimeter.analysis._comparison_notes import (
 from vendimeter.analysis._comparison_result import Comparison
 from vendimeter.analysis._differences import Wanted, differences_of, pairs_of
 from vendimeter.analysis._partition import overlap_cost, overlaps, partition
-from vendimeter.analysis._results import frozen
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.options import as_number, check_confidence, check_flag, check_rng, whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import frozen
 from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import parse_order
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
 from vendimeter.data.devices import move, to_host
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_flag, whole_number
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score, number, order_name
+from vendimeter.results.base import Result, frozen, score_of
+from vendimeter.results.score import Score, number, order_name
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.eigenvectors import Decomposition, decompose
 from vendimeter.solvers.sums import present, row_sums

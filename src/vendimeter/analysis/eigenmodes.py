@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis._modes_result import Ends, Modes
-from vendimeter.analysis._results import frozen
 from vendimeter.data import frames as _frames
 from vendimeter.data import tables
 from vendimeter.data.arrays import refuse_set
@@ -15,6 +14,7 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Membership, read
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_rng, whole_number
+from vendimeter.results.base import frozen
 from vendimeter.solvers.eigenvectors import leading
 
 __all__ = ["Ends", "Modes", "modes"]

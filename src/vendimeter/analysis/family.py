@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.analysis._family_pairs import (
     Conditional,
     Information,
@@ -26,7 +25,8 @@ from vendimeter.analysis._scored import scored
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_rng, whole_number
-from vendimeter.results import Score
+from vendimeter.results.base import Figure
+from vendimeter.results.score import Score
 from vendimeter.scoring import to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.options import Solver

@@ -12,11 +12,11 @@ from vendimeter.analysis._distinct_items import DistinctItems
 from vendimeter.analysis._near_copy_search import SearchOptions, clustered, hashed, search_method
 from vendimeter.analysis._neighbour_pairs import levels_of, similar_pairs
 from vendimeter.analysis._recall import Recall
-from vendimeter.analysis._results import Result, frozen
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_rng
-from vendimeter.results import Score, number, percentage
+from vendimeter.results.base import Result, frozen
+from vendimeter.results.score import Score, number, percentage
 from vendimeter.spectrum import parse_orders
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from vendimeter.analysis._rarefaction_population import (
     without,
 )
 from vendimeter.analysis._rarefaction_result import Rarefaction
-from vendimeter.analysis._results import frozen
 from vendimeter.analysis._scored import scored
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, measured
 from vendimeter.options import check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score
+from vendimeter.results.base import frozen
+from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.groups import held
 from vendimeter.solvers.plan import EXACT_SIDE

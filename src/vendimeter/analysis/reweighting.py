@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._reweighting_search import Items, Search, search
 from vendimeter.analysis._scored import scored
 from vendimeter.data.devices import namespace
@@ -17,7 +16,8 @@ from vendimeter.errors import InputError, ToleranceWarning, brief, warn
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, check_progress, check_rng, whole_number
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score, number, order_name
+from vendimeter.results.base import Result, frozen
+from vendimeter.results.score import Score, number, order_name
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
 from vendimeter.solvers.groups import held

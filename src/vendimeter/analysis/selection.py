@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.analysis._greedy_rules import Rules, check_k, qualities, rules_of
-from vendimeter.analysis._results import Result, frozen
 from vendimeter.analysis._select_methods import (
     METHODS,
     NAMES,
@@ -23,11 +22,12 @@ from vendimeter.analysis._select_methods import (
 from vendimeter.analysis._select_rivals import ORDERS, Rivals, check_compare, rivals_of, score_part
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, brief, unknown
-from vendimeter.groups import _plain
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, byte_count, check_rng
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score, number, order_name
+from vendimeter.results.base import Result, frozen
+from vendimeter.results.groups import _plain
+from vendimeter.results.score import Score, number, order_name
 from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.solvers.groups import held
 from vendimeter.solvers.plan import HOST_MEMORY

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.accumulate import Accumulator
-from vendimeter.analysis._results import Result, frozen, score_of
 from vendimeter.analysis._shares import Shares
 from vendimeter.analysis._streamed_parquet import Layout, Output
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
@@ -19,7 +18,8 @@ from vendimeter.errors import MismatchError, unknown
 from vendimeter.io.reading import read_batches
 from vendimeter.options import check_flag, check_rng
 from vendimeter.present.progress import Progress
-from vendimeter.results import Score, number
+from vendimeter.results.base import Result, frozen, score_of
+from vendimeter.results.score import Score, number
 from vendimeter.spectrum import parse_order
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def _order(q: float) -> float | int:
 
 
 def _score(score: Any) -> str:
-    from vendimeter.results import percentage
+    from vendimeter.results.score import percentage
 
     name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
     low, high = score.bounds

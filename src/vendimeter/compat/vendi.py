@@ -20,7 +20,7 @@ from vendimeter.data.weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError, brief, digits
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
 from vendimeter.options import as_number
-from vendimeter.results import Score
+from vendimeter.results.score import Score
 from vendimeter.similarity import FeatureRows, Matrix, Similarity
 from vendimeter.solvers.sums import power_sum
 from vendimeter.spectrum import hill, parse_order

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figures
 from vendimeter.data.arrays import length
 from vendimeter.errors import EmptyError, InputError, about, brief, in_group, unknown
 from vendimeter.kernels import BLEU, Kernel, NGram
@@ -45,7 +44,8 @@ from vendimeter.present.tables import (
     Cell,
     Column,
 )
-from vendimeter.results import Score, order_name
+from vendimeter.results.base import Figures
+from vendimeter.results.score import Score, order_name
 
 __all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of", "options_of"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.arrays import is_frame_column, is_table, length, refuse_set, to_list
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import read, split
@@ -18,6 +17,7 @@ from vendimeter.data.tokens import texts_of
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
 from vendimeter.intake import collected
 from vendimeter.options import check_flag
+from vendimeter.results.base import Figure
 
 __all__ = ["Grouped", "Overlap", "check_pairs", "grouped", "mean_over_groups", "text_metric"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figures
 from vendimeter.data.arrays import is_missing
 from vendimeter.data.molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter.errors import InputError, about, brief
@@ -21,6 +20,7 @@ from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number
 from vendimeter.present.progress import Progress, showing
+from vendimeter.results.base import Figures
 from vendimeter.similarity import Similarity
 from vendimeter.similarity.base import parts_of
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data import tables
 from vendimeter.data.arrays import (
     BLOCK_BYTES,
@@ -30,6 +29,7 @@ from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
 from vendimeter.intake import collected
 from vendimeter.metrics._predictions import Rows, labels_of, predicted
 from vendimeter.options import check_flag, check_rng, generator, whole_number
+from vendimeter.results.base import Figure
 from vendimeter.spectrum import hill as hill_number
 from vendimeter.spectrum import parse_orders
 

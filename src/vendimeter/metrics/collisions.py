@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.analysis._recall import interval
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figure
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.edges import Entries, within

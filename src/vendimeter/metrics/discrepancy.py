@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data import tables
 from vendimeter.data.arrays import as_list
 from vendimeter.data.devices import is_foreign, transposed
@@ -21,6 +20,7 @@ from vendimeter.metrics._discrepancy_sums import METRIC, PairSums
 from vendimeter.metrics._inputs import two_sets, wide_block
 from vendimeter.options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figure
 from vendimeter.similarity import Index
 
 __all__ = ["KernelDistance", "kernel_distance"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter.errors import InputError, TooLargeError, about
@@ -19,6 +18,7 @@ from vendimeter.metrics._inputs import feature_rows, wide_block
 from vendimeter.metrics.moments import Moments, MomentSum, block_bytes, centred, moments_of, out_of_range
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figure
 
 __all__ = ["FrechetDistance", "frechet_distance"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Count
 from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief, digits
 from vendimeter.intake import collected
 from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
+from vendimeter.results.base import Count
 from vendimeter.scoring import similarity_of
 from vendimeter.solvers.edges import Entries, within
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import to_host
 from vendimeter.data.tables import check_alignment
@@ -17,6 +16,7 @@ from vendimeter.errors import InputError, brief, digits, unknown
 from vendimeter.intake import collected
 from vendimeter.metrics._inputs import feature_rows, numbers_of, wide_block
 from vendimeter.options import as_number, whole_number
+from vendimeter.results.base import Figure
 
 __all__ = ["GridCoverage", "grid_coverage"]
 

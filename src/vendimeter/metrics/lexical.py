@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
 from vendimeter.intake import collected
 from vendimeter.metrics._grams import LONGEST, grams_of, numbered
 from vendimeter.metrics._texts import grouped, mean_over_groups, text_metric
 from vendimeter.options import as_number
+from vendimeter.results.base import Figure
 
 __all__ = ["CompressionRatio", "NgramDiversity", "compression_ratio", "ngram_diversity"]
 

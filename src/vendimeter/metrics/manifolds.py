@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figures
 from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
@@ -16,6 +15,7 @@ from vendimeter.metrics._inputs import two_sets
 from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
 from vendimeter.options import as_number, byte_count, check_progress, whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figures
 
 __all__ = [
     "DensityCoverage",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.tokens import Tokenizer
 from vendimeter.errors import EmptyError, InputError, brief
 from vendimeter.metrics._grams import Runs, check_length, grams_of, numbered, runs_of
 from vendimeter.metrics._texts import Grouped, Overlap, check_pairs, grouped, text_metric
 from vendimeter.options import as_number
+from vendimeter.results.base import Figure
 
 __all__ = ["PairwiseBLEU", "pairwise_bleu", "self_bleu"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figures
 from vendimeter.errors import InputError, UnansweredError, brief
 from vendimeter.intake import collected
 from vendimeter.metrics._independent import METHODS, clique_cover, largest_independent
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figures
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.edges import Entries, within

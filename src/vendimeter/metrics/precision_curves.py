@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figures
 from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.intake import collected
@@ -16,6 +15,7 @@ from vendimeter.metrics._clusters import MOST_FITTED, cluster_shares
 from vendimeter.metrics._inputs import numbers_of, two_sets
 from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figures
 
 __all__ = ["PrecisionRecallCurve", "precision_recall_curve"]
 

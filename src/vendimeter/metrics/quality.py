@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.arrays import as_list, refuse_set
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError, about, brief, in_group, unknown
@@ -19,6 +18,7 @@ from vendimeter.metrics._texts import Grouped, grouped, text_metric
 from vendimeter.optional import require
 from vendimeter.options import check_flag
 from vendimeter.present.progress import Progress
+from vendimeter.results.base import Figure
 
 __all__ = ["CorpusBLEU", "corpus_bleu"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from vendimeter.errors import InputError, brief, digits, unknown
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, check_flag
-from vendimeter.results import data_frame, html_table, number, order_name
+from vendimeter.results.score import data_frame, html_table, number, order_name
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums
 from vendimeter.spectrum import parse_order, parse_orders
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import Figure
 from vendimeter.data.arrays import BLOCK_BYTES, as_rows, blocks, is_sparse
 from vendimeter.data.devices import (
     DEVICE_BYTES,
@@ -26,6 +25,7 @@ from vendimeter.errors import InputError, TooLargeError, brief
 from vendimeter.intake import collected
 from vendimeter.metrics._inputs import wide_block
 from vendimeter.options import as_number, check_rng
+from vendimeter.results.base import Figure
 from vendimeter.scoring import similarity_of
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import DENSE_LIMIT, Problem

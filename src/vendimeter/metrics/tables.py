@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._figures import plain
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.metrics._applicable import SCORE, columns_of
 from vendimeter.metrics._choice import caveats, chosen_metrics, computed, is_reference, scores
@@ -24,7 +23,8 @@ from vendimeter.options import check_flag, check_progress, check_rng, whole_numb
 from vendimeter.present import tables as rendering
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import DIGITS, Cell, Column
-from vendimeter.results import data_frame
+from vendimeter.results.base import plain
+from vendimeter.results.score import data_frame
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Table", "table"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from vendimeter.analysis._scale_curves import LOW
 from vendimeter.plots._style import GREY, LIGHT, PALETTE, Display, axes, ticks
-from vendimeter.results import number
+from vendimeter.results.score import number
 
 if TYPE_CHECKING:
     from vendimeter.analysis.bandwidths import Bandwidths

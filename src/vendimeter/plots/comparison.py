@@ -20,7 +20,7 @@ from vendimeter.plots._style import (
     shown,
     ticks,
 )
-from vendimeter.results import order_name, percentage
+from vendimeter.results.score import order_name, percentage
 
 if TYPE_CHECKING:
     from vendimeter.analysis._comparison_result import Comparison

@@ -10,7 +10,7 @@ from vendimeter.data.arrays import to_list
 from vendimeter.errors import InputError, brief
 from vendimeter.options import whole_number
 from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend
-from vendimeter.results import Score, number, order_name
+from vendimeter.results.score import Score, number, order_name
 
 if TYPE_CHECKING:
     from vendimeter.analysis.decomposition import Contributions

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import EmptyError, InputError, brief, unknown
-from vendimeter.groups import GroupScores
 from vendimeter.plots._style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, shown, ticks
-from vendimeter.results import order_name
+from vendimeter.results.groups import GroupScores
+from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_order
 
 __all__ = ["groups"]

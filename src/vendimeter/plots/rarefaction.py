@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.plots._style import GREY, LIGHT, PALETTE, Display, axes
-from vendimeter.results import order_name, percentage
+from vendimeter.results.score import order_name, percentage
 
 if TYPE_CHECKING:
     from vendimeter.analysis.rarefaction import Rarefaction

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.plots._style import GREY, PALETTE, Display, axes
-from vendimeter.results import number, order_name
+from vendimeter.results.score import number, order_name
 
 if TYPE_CHECKING:
     from vendimeter.analysis.reweighting import Reweighting

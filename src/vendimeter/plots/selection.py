@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vendimeter.analysis._select_methods import METHODS, NAMES
 from vendimeter.plots._style import GREY, PALETTE, Display, axes
-from vendimeter.results import order_name
+from vendimeter.results.score import order_name
 
 if TYPE_CHECKING:
     from vendimeter.analysis.selection import Selection

@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter.errors import InputError, UnansweredError, brief
 from vendimeter.plots._style import PALETTE, Display, axes, legend
-from vendimeter.results import Profile, Score, order_name
+from vendimeter.results.score import Profile, Score, order_name
 from vendimeter.spectrum import Eigenvalues, Spectrum
 
 __all__ = ["profile", "spectrum"]
