@@ -23,7 +23,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
-    "io": "analysis._streamed_parquet",
     "intake": "_report.given",
     "streams": "_kept_rows _saved _score_stream accumulate accumulate_groups",
     "reports": "_report",

@@ -14,8 +14,9 @@ import pytest
 from matplotlib import pyplot
 
 import vendimeter as vm
-from vendimeter.analysis import _streamed_parquet, _streamed_passes, streamed
+from vendimeter.analysis import _streamed_passes, streamed
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
+from vendimeter.io import parquet_writer
 from vendimeter.kernels import Embed, Polynomial
 
 pa = pytest.importorskip("pyarrow")
@@ -238,7 +239,7 @@ def test_nothing_half_written_stays(shards, tmp_path, monkeypatch, error, out):
         return _streamed_passes.new_columns(batch, *rest)
 
     monkeypatch.setattr(streamed, "new_columns", failing)
-    monkeypatch.setattr(_streamed_parquet, "GROUP_BYTES", 1)  # so that something is on the disk by then
+    monkeypatch.setattr(parquet_writer, "GROUP_BYTES", 1)  # so that something is on the disk by then
     with pytest.raises(
         error if isinstance(error, type) else type(error)
     ):  # as it came: it is not about the output
@@ -254,7 +255,7 @@ def test_a_disk_that_is_full_is_said_and_the_older_file_stays(shards, tmp_path, 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_streamed_parquet._Writer, "_flush", full)
+    monkeypatch.setattr(parquet_writer._Writer, "_flush", full)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         vm.write_contributions(folder / "s0.parquet", out, samples="v", overwrite=True)
     assert out.read_text() == "older"

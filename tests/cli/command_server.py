@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 LIBRARIES = (
     "rich.console", "rich.text", "scipy.linalg", "scipy.sparse", "vendimeter.kernels", "vendimeter.analysis",
-    "vendimeter.io.json_files", "vendimeter.io.text_files",
+    "vendimeter.io.json", "vendimeter.io.text",
 )  # fmt: skip
 PARTS = ("failures", "fingerprints", "gates", "outputs", "streaming", "tables", "wording", "work")
 LONGEST = 60.0  # seconds that a run may take

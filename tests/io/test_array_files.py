@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from vendimeter.errors import InputError, UnknownNameError
-from vendimeter.io import _stored_arrays
-from vendimeter.io.array_files import Npy, Npz, Safetensors
+from vendimeter.io import stored_arrays
+from vendimeter.io.arrays import Npy, Npz, Safetensors
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import MAX_RECORD, File
 
@@ -230,12 +230,12 @@ def test_a_plain_file_is_mapped_whole_or_in_parts(tmp_path, order):
 
 
 def test_large_rows_make_small_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(_stored_arrays, "PART_BYTES", 1000)
+    monkeypatch.setattr(stored_arrays, "PART_BYTES", 1000)
     X = RNG.standard_normal((10, 50))  # 400 bytes a row
     for ending, data in [(".npy", npy(X)), (".npz", npz(data=X))]:
         parts = list(opened("file", tmp_path, ending, data).parts(None, 100))
         assert [len(part.columns["data"]) for part in parts] == [2] * 5
-    monkeypatch.setattr(_stored_arrays, "PART_BYTES", 1)
+    monkeypatch.setattr(stored_arrays, "PART_BYTES", 1)
     assert len(list(opened("file", tmp_path, ".npy", npy(X)).parts(None, 100))) == 10
 
 
@@ -251,7 +251,7 @@ def few_files():
 
 @pytest.mark.parametrize("read_below", [1, 1 << 20])
 def test_parts_of_many_files_are_held_with_few_of_them_open(tmp_path, monkeypatch, few_files, read_below):
-    monkeypatch.setattr(_stored_arrays, "READ_BYTES", read_below)
+    monkeypatch.setattr(stored_arrays, "READ_BYTES", read_below)
     X = RNG.standard_normal((600, 5))
     for i in range(300):
         np.save(tmp_path / f"{i}.npy", X[2 * i : 2 * i + 2])
@@ -262,7 +262,7 @@ def test_parts_of_many_files_are_held_with_few_of_them_open(tmp_path, monkeypatc
 
 
 def test_many_parts_of_one_file_are_held_with_few_files_open(tmp_path, monkeypatch, few_files):
-    monkeypatch.setattr(_stored_arrays, "READ_BYTES", 1)
+    monkeypatch.setattr(stored_arrays, "READ_BYTES", 1)
     X = RNG.standard_normal((600, 5))
     np.save(tmp_path / "x.npy", X)
     parts = list(Npy(File.of(tmp_path / "x.npy"), Broken()).parts(None, 1))
@@ -276,7 +276,7 @@ def test_many_parts_of_one_file_are_held_with_few_files_open(tmp_path, monkeypat
 def test_many_arrays_of_one_file_are_read_with_few_files_open(
     tmp_path, monkeypatch, few_files, ending, read_below
 ):
-    monkeypatch.setattr(_stored_arrays, "READ_BYTES", read_below)
+    monkeypatch.setattr(stored_arrays, "READ_BYTES", read_below)
     arrays = {f"a{i:03}": RNG.standard_normal(4) for i in range(300)}
     entries = {name: entry("F64", (4,), (32 * i, 32 * i + 32)) for i, name in enumerate(arrays)}
     joined = b"".join(array.tobytes() for array in arrays.values())
@@ -548,7 +548,7 @@ def test_the_trouble_of_a_folder_under_the_name(tmp_path):
 PEAK = """
 import resource, sys
 import numpy as np
-from vendimeter.io.array_files import Npy, Npz
+from vendimeter.io.arrays import Npy, Npz
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import File
 def peak():

@@ -22,8 +22,8 @@ import pytest
 import vendimeter as vm
 from vendimeter.data import arrow as _arrow
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.io import _packed_batches
-from vendimeter.io.arrow_files import Arrow, HuggingFace, Parquet
+from vendimeter.io import packed_batches
+from vendimeter.io.arrow import Arrow, HuggingFace, Parquet
 from vendimeter.io.base import Broken, Reader
 from vendimeter.io.sources import MAX_RECORD, File
 
@@ -215,7 +215,7 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     script = """
 import resource, sys
 import numpy as np, pyarrow.parquet
-from vendimeter.io.arrow_files import Parquet
+from vendimeter.io.arrow import Parquet
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import File
 before, total, n = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0, 0
@@ -640,7 +640,7 @@ def test_a_small_batch_that_stands_for_far_too_much_is_refused(
 ) -> None:
     column, compression = BOMBS[case]
     table = pa.table({"good": np.zeros(len(column), np.int8), "bomb": column})
-    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 100)  # lz4 packs 255 times at most
+    monkeypatch.setattr(packed_batches, "LARGEST_RATIO", 100)  # lz4 packs 255 times at most
     for name, make in readers_of(packed(table, form, compression), form, tmp_path, 256 << 20).items():
         assert len(joined(make(), ["bomb"], 1 << 30)["bomb"]) == len(column), name  # 8 MiB are no danger
     for name, make in readers_of(packed(table, form, compression), form, tmp_path, 1 << 20).items():
@@ -674,7 +674,7 @@ def test_a_table_of_contents_may_not_name_a_batch_again_and_again(tmp_path: Path
     data = bytearray(sink.getvalue())
     end = len(data) - 10
     footer = end - int.from_bytes(data[end : end + 4], "little")
-    contents = _packed_batches._Table.root(bytes(data[footer:end])).records(3, _packed_batches.BLOCK)
+    contents = packed_batches._Table.root(bytes(data[footer:end])).records(3, packed_batches.BLOCK)
     assert len(contents) == 1001
     at = data.index(contents.tobytes(), footer)
     data[at : at + contents.nbytes] = np.repeat(contents[-1:], 1001).tobytes()
@@ -701,7 +701,7 @@ def test_a_batch_stands_for_the_bytes_that_arrow_makes_of_it(
     opened = ipc.open_file(data) if form == "file" else ipc.open_stream(data)
     batch = next(iter(opened)) if form == "stream" else opened.get_batch(0)
     size = sum(buffer.size for column in batch.columns for buffer in column.buffers() if buffer is not None)
-    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 0)
+    monkeypatch.setattr(packed_batches, "LARGEST_RATIO", 0)
     names = batch.schema.names
 
     def read(most: int) -> int:
@@ -722,7 +722,7 @@ def test_buffers_that_are_stored_as_they_are_stand_for_themselves(
     data[at - 8 : at] = b"\xff" * 8
     data[at : at + rows.nbytes] = rows.tobytes()
     (tmp_path / "a").write_bytes(data)
-    monkeypatch.setattr(_packed_batches, "LARGEST_RATIO", 1)
+    monkeypatch.setattr(packed_batches, "LARGEST_RATIO", 1)
     np.testing.assert_array_equal(joined(Arrow(limited(tmp_path / "a", 8000), Broken()))["a"], rows)
 
 
@@ -785,14 +785,14 @@ def test_damage_of_messages_is_our_error_and_no_other() -> None:
                 data[at : at + 4] = [odd, b"\xff" * 4, bytes(4), b"\xff\xff\xff\x7f"][trial % 4]
             if trial % 5 == 0:
                 del data[int(rng.integers(0, len(data))) :]
-            view, limit = memoryview(data), _packed_batches.Limit(File(None, ""), len(data))
+            view, limit = memoryview(data), packed_batches.Limit(File(None, ""), len(data))
             try:
                 if form == "file":
-                    blocks = _packed_batches.Blocks(view, limit)
+                    blocks = packed_batches.Blocks(view, limit)
                     blocks.is_packed()
                     blocks.check(0)
                 else:
-                    messages = _packed_batches.Mapped(view, limit)
+                    messages = packed_batches.Mapped(view, limit)
                     while len(messages.read(int(rng.integers(1, 100)))):
                         pass
             except InputError:
@@ -895,7 +895,7 @@ def test_splits_come_one_after_another_or_one_by_its_path(dataset: Any, tmp_path
 def test_it_needs_no_datasets_library(dataset: Any, tmp_path: Path) -> None:
     dataset.save_to_disk(tmp_path / "d")
     script = (
-        "import sys; from vendimeter.io.arrow_files import HuggingFace as H; from vendimeter.io.base import Broken; "
+        "import sys; from vendimeter.io.arrow import HuggingFace as H; from vendimeter.io.base import Broken; "
         "from vendimeter.io.sources import File; "
         "p = list(H(File.of(sys.argv[1]), Broken()).parts(None, 100)); "
         "print(p[0].columns['matrix'].shape, 'datasets' in sys.modules)"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from vendimeter.errors import InputError
-from vendimeter.io import _parquet_pages
-from vendimeter.io._parquet_pages import plan_of
-from vendimeter.io.arrow_files import Parquet
+from vendimeter.io import parquet_pages
+from vendimeter.io.arrow import Parquet
 from vendimeter.io.base import Broken
+from vendimeter.io.parquet_pages import plan_of
 from vendimeter.io.sources import File
 
 pa = pytest.importorskip("pyarrow")
@@ -37,7 +37,7 @@ TABLE = pa.table({
 def contents_of(path: Path, wanted: list[str]) -> Any:
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
-    return _parquet_pages._contents(data[-8 - length : -8], wanted)
+    return parquet_pages._contents(data[-8 - length : -8], wanted)
 
 
 WAYS = {
@@ -71,7 +71,7 @@ def test_the_pages_are_those_that_pyarrow_knows(tmp_path: Path, way: str) -> Non
             for i, chunk in chunks.items():
                 column, leaf = group.column(i), found.leaves[i]
                 assert (chunk.values, chunk.size) == (column.num_values, column.total_compressed_size)
-                pages = list(_parquet_pages._pages(opened, chunk))
+                pages = list(parquet_pages._pages(opened, chunk))
                 assert sum(page.values for page in pages if page.kind != 2) == column.num_values
                 assert pages[-1].start + pages[-1].packed == chunk.start + chunk.size
                 assert sum(page.unpacked for page in pages) <= column.total_uncompressed_size
@@ -80,10 +80,10 @@ def test_the_pages_are_those_that_pyarrow_knows(tmp_path: Path, way: str) -> Non
                     values = TABLE[leaf.column].slice(1100 * g, rows).to_pylist()
                     longest = max(max(1, len(value or ())) for value in values)
                     data = [page for page in pages if page.kind != 2]
-                    assert _parquet_pages._longest_list(opened, data, chunk.codec, 1) == longest
+                    assert parquet_pages._longest_list(opened, data, chunk.codec, 1) == longest
                 if leaf.column == "t" and pages[0].kind == 2:
                     longest = max(map(len, WORDS[1100 * g : 1100 * g + rows]))
-                    assert _parquet_pages._longest_entry(opened, pages[0], chunk.codec) == longest
+                    assert parquet_pages._longest_entry(opened, pages[0], chunk.codec) == longest
     only = contents_of(path, ["l"])
     assert [list(chunks) for _, chunks in only.groups] == [[2]] * 3
 
@@ -111,7 +111,7 @@ def test_the_longest_list_whatever_its_levels_look_like(depth: int) -> None:
                     own += group.tolist()
             pages.append((data, len(own)))
             levels += own
-        lists = _parquet_pages._Lists(depth)
+        lists = parquet_pages._Lists(depth)
         for data, count in pages:
             lists.add(data, count)
         starts = [i for i, level in enumerate(levels) if level == 0]

@@ -14,7 +14,7 @@ import pytest
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Broken
-from vendimeter.io.picture_files import PictureFolder
+from vendimeter.io.pictures import PictureFolder
 from vendimeter.io.sources import File, files_of
 
 image = pytest.importorskip("PIL.Image")

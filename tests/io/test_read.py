@@ -15,7 +15,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.io import array_files
+from vendimeter.io import arrays as array_files
 
 X = np.random.default_rng(0).standard_normal((50, 4))
 CAPTIONS = ["a dog runs", "a dog sleeps", "two boats", "two boats at sea", "a red kite"]

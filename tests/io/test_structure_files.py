@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from vendimeter.errors import InputError
-from vendimeter.io import structure_files
+from vendimeter.io import structures as structure_files
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import MAX_RECORD, File
-from vendimeter.io.structure_files import Sdf
+from vendimeter.io.structures import Sdf
 
 Chem = pytest.importorskip("rdkit.Chem")
 

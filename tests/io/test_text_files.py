@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendimeter.errors import InputError
-from vendimeter.io import json_files, sources
+from vendimeter.io import json as json_files
+from vendimeter.io import sources
 from vendimeter.io.base import Broken
 from vendimeter.io.sources import File
-from vendimeter.io.text_files import Delimited, Fasta, Json, Lines, Smiles
+from vendimeter.io.text import Delimited, Fasta, Json, Lines, Smiles
 from vendimeter.io.text_forms import numbers, vectors
 
 READERS = {

@@ -11,10 +11,10 @@ import numpy as np
 
 from vendimeter.accumulate import Accumulator
 from vendimeter.analysis._shares import Shares
-from vendimeter.analysis._streamed_parquet import Layout, Output
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
 from vendimeter.analysis.decomposition import HEAVY
 from vendimeter.errors import MismatchError, unknown
+from vendimeter.io.parquet_writer import Layout, Output
 from vendimeter.io.reading import read_batches
 from vendimeter.options import check_flag, check_rng
 from vendimeter.present.progress import Progress

@@ -105,7 +105,7 @@ def _members(file: File) -> Iterator[tuple[str, Path]]:
 def _in_folder(file: File, folder: Path) -> list[str]:
     """Paths of what the readers take from a folder, below it."""
     if any((folder / name).exists() for name in DATASET):
-        from vendimeter.io.arrow_files import HuggingFace
+        from vendimeter.io.arrow import HuggingFace
 
         reader = HuggingFace(file, Broken())
         beside = [
@@ -115,7 +115,7 @@ def _in_folder(file: File, folder: Path) -> list[str]:
             os.path.relpath(path, folder)
             for path in [*filter(Path.is_file, beside), *(path for _, path in reader._shards())]
         ]
-    from vendimeter.io.picture_files import PictureFolder
+    from vendimeter.io.pictures import PictureFolder
 
     names = (Path(*name) for name in PictureFolder(file, Broken())._found())
     return [name.as_posix() for name in names if not (folder / name).is_dir()]

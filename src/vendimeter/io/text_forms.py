@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError, MissingDependencyError, brief
-from vendimeter.io.json_files import is_vector
+from vendimeter.io.json import is_vector
 
 __all__ = [
     "AMINO_ACIDS",

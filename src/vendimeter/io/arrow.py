@@ -9,10 +9,10 @@ from typing import Any
 
 from vendimeter.data import arrow as _arrow
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.io._packed_batches import Blocks, Limit, Mapped, Messages
-from vendimeter.io._parquet_pages import plan_of
-from vendimeter.io._record_batches import RecordBatches, read_json, strings, within
 from vendimeter.io.base import Broken
+from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
+from vendimeter.io.parquet_pages import plan_of
+from vendimeter.io.record_batches import RecordBatches, read_json, strings, within
 from vendimeter.io.sources import GZIP, File, guarded
 from vendimeter.optional import require
 

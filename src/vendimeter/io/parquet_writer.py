@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.io.picture_files import ENDINGS as PICTURES
+from vendimeter.io.pictures import ENDINGS as PICTURES
 from vendimeter.io.sources import File
 from vendimeter.optional import require
 from vendimeter.options import check_flag

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from vendimeter.errors import InputError, UnknownNameError, brief
 from vendimeter.io.base import Broken, Sequential
-from vendimeter.io.json_files import Json
+from vendimeter.io.json import Json
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import number_in, record_in
 from vendimeter.options import bytes_shown
