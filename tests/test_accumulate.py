@@ -17,7 +17,6 @@ from scipy import sparse
 import vendimeter as vm
 from accumulators import X, filled, hashing, state
 from array_libraries import Library
-from vendimeter.accumulate import HELD, WIDEST
 from vendimeter.data import devices
 from vendimeter.errors import (
     EmptyError,
@@ -42,6 +41,7 @@ from vendimeter.kernels import (
     ProbabilityProduct,
     RandomFeatures,
 )
+from vendimeter.streams.accumulator import HELD, WIDEST
 
 ORDERS = [0, 0.5, 1, 2, 3, "inf"]
 RNG = np.random.default_rng(0)

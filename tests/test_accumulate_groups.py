@@ -25,7 +25,6 @@ from scipy import sparse
 import vendimeter as vm
 from array_libraries import Library
 from test_accumulate_files import put, rewritten, say
-from vendimeter.accumulate_groups import LABEL_BYTES, SPARSE_LABEL_BYTES
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -35,6 +34,7 @@ from vendimeter.errors import (
     UnknownNameError,
 )
 from vendimeter.kernels import RBF, Cosine, Embed, On, Polynomial, ProbabilityProduct, RandomFeatures
+from vendimeter.streams.grouped import LABEL_BYTES, SPARSE_LABEL_BYTES
 
 RNG = np.random.default_rng(1)
 N, D = 400, 8

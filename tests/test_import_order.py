@@ -24,7 +24,6 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
 MOVES = {
     "intake": "_report.given",
-    "streams": "_kept_rows _saved _score_stream accumulate accumulate_groups",
     "reports": "_report",
 }
 PLACES = {module: package for package, modules in MOVES.items() for module in modules.split()}

@@ -17,9 +17,9 @@ from scipy import sparse
 
 import vendimeter as vm
 from array_libraries import Library
-from vendimeter import _score_stream
 from vendimeter.errors import EmptyError, InputError, MismatchError
 from vendimeter.kernels import RBF, Cosine, Embed, On, RandomFeatures
+from vendimeter.streams import scores
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((300, 7))
@@ -30,8 +30,8 @@ EXPECTED = vm.profile(X, q=ORDERS)
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and arrays are read in pieces of 20 rows or so."""
-    monkeypatch.setattr(_score_stream, "BATCH_BYTES", 20 * 7 * 8)
-    monkeypatch.setattr(_score_stream, "DEVICE_BYTES", 20 * 7 * 8)
+    monkeypatch.setattr(scores, "BATCH_BYTES", 20 * 7 * 8)
+    monkeypatch.setattr(scores, "DEVICE_BYTES", 20 * 7 * 8)
 
 
 def agrees(found: vm.Profile, expected: vm.Profile = EXPECTED) -> None:

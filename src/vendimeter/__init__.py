@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vendimeter import encoders, errors, kernels, metrics, plots
     from vendimeter._report.builder import Report, report
-    from vendimeter._score_stream import score_stream
-    from vendimeter.accumulate import Accumulator
-    from vendimeter.accumulate_groups import GroupAccumulator
     from vendimeter.analysis import family
     from vendimeter.analysis.bandwidths import Bandwidths, bandwidth
     from vendimeter.analysis.comparison import Comparison, compare
@@ -24,6 +21,9 @@ if TYPE_CHECKING:
     from vendimeter.results.score import Profile, Score
     from vendimeter.scoring import plan, profile, score, score_groups
     from vendimeter.spectrum import Spectrum
+    from vendimeter.streams.accumulator import Accumulator
+    from vendimeter.streams.grouped import GroupAccumulator
+    from vendimeter.streams.scores import score_stream
 
 __version__ = "0.1.0"
 
@@ -79,9 +79,6 @@ _HOMES = {
     name: home
     for home, names in {
         "_report.builder": ("Report", "report"),
-        "_score_stream": ("score_stream",),
-        "accumulate": ("Accumulator",),
-        "accumulate_groups": ("GroupAccumulator",),
         "analysis.bandwidths": ("Bandwidths", "bandwidth"),
         "analysis.comparison": ("Comparison", "compare"),
         "analysis.decomposition": ("Contributions", "contributions"),
@@ -97,6 +94,9 @@ _HOMES = {
         "results.score": ("Profile", "Score"),
         "scoring": ("plan", "profile", "score", "score_groups"),
         "spectrum": ("Spectrum",),
+        "streams.accumulator": ("Accumulator",),
+        "streams.grouped": ("GroupAccumulator",),
+        "streams.scores": ("score_stream",),
     }.items()
     for name in names
 }

@@ -24,11 +24,11 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter import _saved
 from vendimeter.cli import streaming
 from vendimeter.cli.checkpoints import Place, reading_fingerprint
 from vendimeter.cli.streaming import streamed
 from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.streams import saved
 
 RNG = np.random.default_rng(5)
 ORDERS = [0, 1, 2, "inf"]
@@ -91,7 +91,7 @@ def run(
 
 
 def place(path: Path) -> Place:
-    with _saved.opened(path, None) as archive:
+    with saved.opened(path, None) as archive:
         found = Place.of(archive)
     assert found is not None
     return found

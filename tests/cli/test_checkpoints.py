@@ -20,7 +20,6 @@ import pytest
 import vendimeter as vm
 from cli import long_runs
 from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
-from vendimeter import _saved
 from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.failures import Stopped
@@ -30,6 +29,7 @@ from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.kernels import as_kernel
 from vendimeter.present import progress as _progress
 from vendimeter.present.progress import showing
+from vendimeter.streams import saved as _saved
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 
@@ -325,7 +325,7 @@ def test_one_run_at_a_time(shards: Path, tmp_path: Path) -> None:
 
 def test_other_models_are_refused(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A finished run answers without its model, but not for another one."""
-    from vendimeter import accumulate
+    from vendimeter.streams import accumulator as accumulate
 
     files, checkpoint = str(shards / "*.npy"), tmp_path / "run.npz"
     monkeypatch.setattr(accumulate, "identity", lambda kernel: {"encoder": {"files": "one"}})

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.accumulate import WIDEST
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, UnknownNameError
 from vendimeter.kernels import Alignment, Edit, KMer, Precomputed
 from vendimeter.kernels.description import describe, rebuild
 from vendimeter.kernels.kmers import kmer_width
 from vendimeter.kernels.sequences import STREAMED
 from vendimeter.similarity import Features, Pairwise
+from vendimeter.streams.accumulator import WIDEST
 
 rng = np.random.default_rng(5)
 DNA = ["".join(rng.choice(list("ACGT"), size)) for size in rng.integers(1, 40, 25)]

@@ -16,7 +16,6 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.accumulate import WIDEST
 from vendimeter.data import tokens as _tokenizers
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, TooLargeError
 from vendimeter.kernels import BLEU, Edit, Match, NGram, On, Precomputed
@@ -25,6 +24,7 @@ from vendimeter.kernels.text import STREAMED, hashes
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.similarity import Features
 from vendimeter.solvers.plan import DENSE_LIMIT
+from vendimeter.streams.accumulator import WIDEST
 
 TEXTS = [
     "a man riding a wave on top of a surfboard",

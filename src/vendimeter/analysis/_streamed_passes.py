@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._score_stream import in_place
 from vendimeter.analysis._shares import Shares
 from vendimeter.analysis.decomposition import in_order, shares_of
 from vendimeter.data.arrays import blocks, is_sparse
@@ -26,6 +25,7 @@ from vendimeter.solvers.eigenvectors import Decomposition, eigenpairs
 from vendimeter.solvers.exact import Solution, clean
 from vendimeter.solvers.gram import GramSum
 from vendimeter.solvers.plan import EXACT_SIDE
+from vendimeter.streams.scores import in_place
 
 __all__ = ["CHANGE", "MEAN", "RARITY", "SHARE", "Batch", "Kept", "Stream", "Sums", "new_columns"]
 

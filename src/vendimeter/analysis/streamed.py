@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.accumulate import Accumulator
 from vendimeter.analysis._shares import Shares
 from vendimeter.analysis._streamed_passes import CHANGE, MEAN, RARITY, SHARE, Kept, Stream, Sums, new_columns
 from vendimeter.analysis.decomposition import HEAVY
@@ -21,6 +20,7 @@ from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
 from vendimeter.results.score import Score, number
 from vendimeter.spectrum import parse_order
+from vendimeter.streams.accumulator import Accumulator
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display

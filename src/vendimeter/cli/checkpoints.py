@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vendimeter import _saved
-from vendimeter.accumulate import Accumulator
-from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.fingerprints import difference, reading_fingerprint
 from vendimeter.errors import InputError, MismatchError, SavedStateError, brief, printable
 from vendimeter.kernels import Kernel
+from vendimeter.streams import saved as _saved
+from vendimeter.streams.accumulator import Accumulator
+from vendimeter.streams.grouped import GroupAccumulator
 
 __all__ = ["Checkpoint", "Place", "reading_fingerprint"]
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vendimeter import _saved
-from vendimeter.accumulate import Accumulator
-from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.checkpoints import Place
 from vendimeter.errors import InputError, MismatchError, SavedStateError, printable
 from vendimeter.io.sources import files_of
+from vendimeter.streams import saved
+from vendimeter.streams.accumulator import Accumulator
+from vendimeter.streams.grouped import GroupAccumulator
 
 __all__ = ["merge_files", "refuse_existing", "refuse_input", "save"]
 
@@ -165,7 +165,7 @@ def _held(total: Any) -> str:
 
 def _loaded(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any, int]:
     """The accumulator of a file, and how many broken records were left out of it."""
-    with _saved.opened(path, None) as archive:
+    with saved.opened(path, None) as archive:
         place = Place.of(archive)
         if place is not None and not place.finished:
             raise InputError(

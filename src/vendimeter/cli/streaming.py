@@ -14,8 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from vendimeter.accumulate import Accumulator
-from vendimeter.accumulate_groups import GroupAccumulator
 from vendimeter.cli.amounts import items_expected
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.failures import Stopped
@@ -24,6 +22,8 @@ from vendimeter.cli.merging import refuse_existing, save
 from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
 from vendimeter.present.progress import FIRST, Progress
+from vendimeter.streams.accumulator import Accumulator
+from vendimeter.streams.grouped import GroupAccumulator
 
 __all__ = ["streamed"]
 

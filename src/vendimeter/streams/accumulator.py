@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _saved
-from vendimeter._kept_rows import Kept, compacted, joined, joined_masses, read_rows
 from vendimeter.data import frames
 from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, length, refuse_set
 from vendimeter.data.collection import Collection
@@ -33,6 +31,8 @@ from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Plan, Problem
 from vendimeter.solvers.solve import run, unclaimed
 from vendimeter.spectrum import parse_orders
+from vendimeter.streams import saved as _saved
+from vendimeter.streams.rows import Kept, compacted, joined, joined_masses, read_rows
 
 __all__ = ["Accumulator"]
 

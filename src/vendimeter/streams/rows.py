@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter import _saved
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import as_like, concat, is_foreign
 from vendimeter.similarity import FeatureRows
+from vendimeter.streams import saved
 
 __all__ = ["Kept", "compacted", "joined", "joined_masses", "read_rows", "row_bytes"]
 
@@ -65,7 +65,7 @@ def joined_masses(parts: list[Kept]) -> np.ndarray | None:
     return np.concatenate([np.ones(part.count) if part.masses is None else part.masses for part in parts])
 
 
-def read_rows(archive: _saved.Archive, width: int) -> list[Kept]:
+def read_rows(archive: saved.Archive, width: int) -> list[Kept]:
     header = archive.header
     counts = archive.wholes("counts", header.get("counts"), least=1)
     roundings = archive.numbers("roundings", header.get("roundings"))
@@ -89,7 +89,7 @@ def read_rows(archive: _saved.Archive, width: int) -> list[Kept]:
     ]
 
 
-def _read_sparse(archive: _saved.Archive, n: int, width: int) -> Any:
+def _read_sparse(archive: saved.Archive, n: int, width: int) -> Any:
     from scipy import sparse
 
     indptr = archive.array("indptr", (n + 1,), "i")

@@ -14,16 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter import _saved
-from vendimeter._kept_rows import joined
-from vendimeter.accumulate import (
-    Accumulator,
-    batch_size,
-    check_growth,
-    is_zero,
-    several_hint,
-    sum_bytes,
-)
 from vendimeter.data import frames
 from vendimeter.data import tables as _tables
 from vendimeter.data.arrays import is_sparse, refuse_set
@@ -46,6 +36,16 @@ from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import Eigenvalues, parse_orders
+from vendimeter.streams import saved as _saved
+from vendimeter.streams.accumulator import (
+    Accumulator,
+    batch_size,
+    check_growth,
+    is_zero,
+    several_hint,
+    sum_bytes,
+)
+from vendimeter.streams.rows import joined
 
 __all__ = ["GroupAccumulator"]
 
