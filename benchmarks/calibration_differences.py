@@ -31,8 +31,7 @@ from functools import partial
 import numpy as np
 
 import vendimeter as vm
-from vendimeter.analysis._common_size import BLOCKS
-from vendimeter.analysis._pools import Pool
+from vendimeter.analysis.comparison.common_size import BLOCKS, Pool
 from vendimeter.similarity import FeatureRows
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]

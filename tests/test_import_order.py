@@ -32,17 +32,17 @@ PLACES = {module: package for package, modules in MOVES.items() for module in mo
 ALLOWED = """
 _report.builder -> root
 _report.provenance -> root
-analysis._bandwidths_result -> plots.bandwidths
-analysis._comparison_result -> plots.comparison
-analysis._differences -> plots.comparison
-analysis._modes_result -> plots.matrix
-analysis._modes_result -> plots.mode_ends
-analysis._rarefaction_result -> plots.rarefaction
-analysis.decomposition -> plots.contributions
-analysis.near_copies -> plots.duplicates
-analysis.reweighting -> plots.reweighting
-analysis.selection -> plots.selection
-analysis.streamed -> plots.contributions
+analysis.bandwidths -> plots.bandwidths
+analysis.comparison.comparison -> plots.comparison
+analysis.comparison.differences -> plots.comparison
+analysis.decomposition.contributions -> plots.contributions
+analysis.decomposition.streamed -> plots.contributions
+analysis.eigenmodes -> plots.matrix
+analysis.eigenmodes -> plots.mode_ends
+analysis.near_copies.near_copies -> plots.duplicates
+analysis.rarefaction.rarefaction -> plots.rarefaction
+analysis.reweighting.reweighting -> plots.reweighting
+analysis.selection.selection -> plots.selection
 cli.commands -> root
 cli.comparing -> root
 cli.explaining -> root
@@ -60,10 +60,10 @@ results.score -> plots
 
 # Imports of a package above that have to go.
 TO_GO = """
-_report.given -> analysis._compared_groups
+_report.given -> analysis.comparison.groups
 _report.given -> scoring
-analysis._hashing -> metrics.graphs
-analysis._near_copy_search -> metrics.graphs
+analysis.near_copies.hashing -> metrics.graphs
+analysis.near_copies.near_copies -> metrics.graphs
 data.collection -> io.base
 data.collection -> io.columns
 data.collection -> io.kinds
@@ -78,18 +78,9 @@ results.base -> scoring
 # Private modules that are imported outside of their folder.
 PRIVATE = """
 _report._page_colours -> plots._style
-_report.builder -> analysis._near_copy_search
 _report.companions -> metrics._given
 _report.companions -> metrics._inputs
-_report.given -> analysis._compared_groups
 _report.items -> plots._items
-_report.matrix -> analysis._orderings
-_report.words -> analysis._rarefaction_population
-metrics.collisions -> analysis._recall
-plots.bandwidths -> analysis._scale_curves
-plots.matrix -> analysis._orderings
-plots.mode_ends -> analysis._modes_result
-plots.selection -> analysis._select_methods
 present.charts -> plots._style
 present.svg -> plots._style
 """

@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from vendimeter._report.builder import Report, report
     from vendimeter.analysis import family
     from vendimeter.analysis.bandwidths import Bandwidths, bandwidth
-    from vendimeter.analysis.comparison import Comparison, compare
-    from vendimeter.analysis.decomposition import Contributions, contributions
+    from vendimeter.analysis.comparison.comparison import Comparison, compare
+    from vendimeter.analysis.decomposition.contributions import Contributions, contributions
+    from vendimeter.analysis.decomposition.streamed import WrittenContributions, write_contributions
     from vendimeter.analysis.eigenmodes import Modes, modes
-    from vendimeter.analysis.near_copies import Duplicates, duplicates
-    from vendimeter.analysis.rarefaction import Rarefaction, rarefy
-    from vendimeter.analysis.reweighting import Reweighting, reweight
-    from vendimeter.analysis.selection import Selection, select
-    from vendimeter.analysis.streamed import WrittenContributions, write_contributions
+    from vendimeter.analysis.near_copies.near_copies import Duplicates, duplicates
+    from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, rarefy
+    from vendimeter.analysis.reweighting.reweighting import Reweighting, reweight
+    from vendimeter.analysis.selection.selection import Selection, select
     from vendimeter.data.collection import Collection
     from vendimeter.io.reading import read, read_batches
     from vendimeter.results.groups import GroupMeans, GroupScores
@@ -80,14 +80,14 @@ _HOMES = {
     for home, names in {
         "_report.builder": ("Report", "report"),
         "analysis.bandwidths": ("Bandwidths", "bandwidth"),
-        "analysis.comparison": ("Comparison", "compare"),
-        "analysis.decomposition": ("Contributions", "contributions"),
+        "analysis.comparison.comparison": ("Comparison", "compare"),
+        "analysis.decomposition.contributions": ("Contributions", "contributions"),
+        "analysis.decomposition.streamed": ("WrittenContributions", "write_contributions"),
         "analysis.eigenmodes": ("Modes", "modes"),
-        "analysis.near_copies": ("Duplicates", "duplicates"),
-        "analysis.rarefaction": ("Rarefaction", "rarefy"),
-        "analysis.reweighting": ("Reweighting", "reweight"),
-        "analysis.selection": ("Selection", "select"),
-        "analysis.streamed": ("WrittenContributions", "write_contributions"),
+        "analysis.near_copies.near_copies": ("Duplicates", "duplicates"),
+        "analysis.rarefaction.rarefaction": ("Rarefaction", "rarefy"),
+        "analysis.reweighting.reweighting": ("Reweighting", "reweight"),
+        "analysis.selection.selection": ("Selection", "select"),
         "data.collection": ("Collection",),
         "io.reading": ("read", "read_batches"),
         "results.groups": ("GroupMeans", "GroupScores"),

@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_digits, make_blobs
 
 import vendimeter as vm
-from vendimeter.analysis import _scale_curves
+from vendimeter.analysis import scale_curves
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
 from vendimeter.kernels import RBF, Cosine, Laplacian, NGram, On
 
@@ -101,7 +101,7 @@ def test_scales_grow_with_the_data(factor, kernel):
 def test_wide_rows(monkeypatch):
     rows = points(40, 30)
     direct = vm.bandwidth(rows)
-    monkeypatch.setattr(_scale_curves, "DIRECT_WIDTH", 8)
+    monkeypatch.setattr(scale_curves, "DIRECT_WIDTH", 8)
     product = vm.bandwidth(rows)
     assert np.allclose(product.scores, direct.scores, rtol=1e-9)
     assert product.scales.tolist() != []

@@ -11,9 +11,10 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.analysis import _common_size, _permutations
-from vendimeter.analysis._compared_groups import gathered
-from vendimeter.analysis._pools import Pool
+from vendimeter.analysis.comparison import common_size
+from vendimeter.analysis.comparison import differences as _permutations
+from vendimeter.analysis.comparison.common_size import Pool
+from vendimeter.analysis.comparison.groups import gathered
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnansweredError, UnknownNameError
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise
@@ -353,7 +354,7 @@ def test_pools_in_all_forms():
 
 def test_windows_have_every_item_as_often():
     order = np.random.default_rng(0).permutation(30)
-    windows = _common_size._windows(order, 12, 25)
+    windows = common_size._windows(order, 12, 25)
     assert windows.shape == (25, 12)
     assert all(len(set(window.tolist())) == 12 for window in windows)
     times = np.bincount(windows.ravel(), minlength=30)
@@ -447,7 +448,7 @@ def test_tests_of_many_items_take_fewer_and_that_is_said(monkeypatch):
 
 
 def test_of_huge_groups_some_items_are_used(monkeypatch):
-    monkeypatch.setattr(_common_size, "USED", 50)
+    monkeypatch.setattr(common_size, "USED", 50)
     found = vm.compare(some(120, 60), by=np.repeat([0, 1], [30, 90]), permutations=0)
     assert found.used.tolist() == [30, 50]
     assert "Of 1 large group, 50 random items or more were used" in found.summary()
@@ -463,7 +464,7 @@ def test_blocks_are_even_in_every_group():
         None, None, 0,
     )  # fmt: skip
     drawn = [groups.draw(g, int(groups.sizes[g]), rng) for g in range(3)]
-    blocks = _common_size._dealt(drawn, rng)
+    blocks = common_size._dealt(drawn, rng)
     of = {}
     for one, block in zip(drawn, blocks, strict=True):
         for item, b in zip(one.copies.tolist(), block.tolist(), strict=True):

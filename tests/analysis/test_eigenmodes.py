@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis import _orderings
+from vendimeter.analysis import orderings
 from vendimeter.errors import IndefiniteError, InputError, TooLargeError, UnknownNameError
 from vendimeter.kernels import RBF, Jaccard, Match, Morgan, NGram, On, Pixels, Precomputed, as_kernel
 from vendimeter.similarity import Pairwise
@@ -238,13 +238,13 @@ def test_the_order_of_many_items_is_as_good(monkeypatch):
     rng = np.random.default_rng(0)
     label = rng.integers(4, size=500)
     coordinates = 8 * np.eye(4)[label] + rng.standard_normal((500, 4))
-    monkeypatch.setattr(_orderings, "LEAVES", 50)
-    order = _orderings.by_coordinates(coordinates)
+    monkeypatch.setattr(orderings, "LEAVES", 50)
+    order = orderings.by_coordinates(coordinates)
     assert sorted(order) == list(range(500))
     assert np.count_nonzero(np.diff(label[order])) == 3
     rough = np.linalg.norm(np.diff(coordinates, axis=0), axis=1).mean()
     assert np.linalg.norm(np.diff(coordinates[order], axis=0), axis=1).mean() < rough / 3
-    np.testing.assert_array_equal(order, _orderings.by_coordinates(coordinates))
+    np.testing.assert_array_equal(order, orderings.by_coordinates(coordinates))
 
 
 def test_orders_by_item_and_by_label():

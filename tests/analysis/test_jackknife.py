@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis import _jackknife_groups
-from vendimeter.analysis._jackknife import GROUPS, halvings, jackknife
-from vendimeter.analysis._jackknife_groups import Part, Split, deal, drawn
+from vendimeter.analysis.rarefaction import jackknife_groups
+from vendimeter.analysis.rarefaction.jackknife_groups import Part, Split, deal, drawn
+from vendimeter.analysis.rarefaction.population import GROUPS, halvings, jackknife
 from vendimeter.kernels import as_kernel
 from vendimeter.similarity import FeatureRows
 
@@ -125,7 +125,7 @@ def test_subsets_are_random_and_nested() -> None:
 
 def test_sums_that_are_not_kept_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = vm.rarefy(ROWS, repeats=3, groups=8)
-    monkeypatch.setattr(_jackknife_groups, "KEPT_BYTES", 0)
+    monkeypatch.setattr(jackknife_groups, "KEPT_BYTES", 0)
     again = vm.rarefy(ROWS, repeats=3, groups=8)
     assert again.scores == pytest.approx(kept.scores, rel=1e-12)
     assert again.population == pytest.approx(kept.population, rel=1e-12)

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from vendimeter.analysis._leave_one_out import removal
+from vendimeter.analysis.decomposition.leave_one_out import removal
 from vendimeter.spectrum.entropy import hill
 
 ORDERS = [

@@ -21,8 +21,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import vendimeter as vm
-from vendimeter.analysis import _hashing, _near_copy_search, _neighbour_pairs
-from vendimeter.analysis._recall import interval
+from vendimeter.analysis.near_copies import hashing as _hashing
+from vendimeter.analysis.near_copies import near_copies
+from vendimeter.analysis.near_copies import pairs as _neighbour_pairs
+from vendimeter.analysis.near_copies.hashing import interval
 from vendimeter.errors import EmptyError, IndefiniteError, InputError, TooLargeError, UnknownNameError
 from vendimeter.kernels import RBF, Cosine, Jaccard, NGram, On, Polynomial
 
@@ -391,7 +393,7 @@ print(vm.duplicates(np.random.default_rng(0).random((40, 8)), method={method!r},
 
 
 def test_pairs_that_are_too_many_are_not_counted(monkeypatch):
-    monkeypatch.setattr(_near_copy_search, "MOST_WITHIN", 10)
+    monkeypatch.setattr(near_copies, "MOST_WITHIN", 10)
     found = vm.duplicates(planted(), method="approximate", scores=False)
     assert found.pairs is None
     assert found.to_dict()["pairs"] is None
@@ -407,7 +409,7 @@ def test_hashing_on_every_library(library, monkeypatch):
 
 
 def test_when_to_hash(monkeypatch):
-    monkeypatch.setattr(_near_copy_search, "EXACT_ITEMS", 100)
+    monkeypatch.setattr(near_copies, "EXACT_ITEMS", 100)
     assert vm.duplicates(ROWS, scores=False).method == "approximate"
     assert vm.duplicates(ROWS[:90], scores=False).method == "exact"
     assert vm.duplicates(ROWS, method="exact", scores=False).method == "exact"
@@ -479,7 +481,7 @@ def test_bad_samples():
 
 
 def test_what_would_take_too_long(monkeypatch):
-    monkeypatch.setattr(_near_copy_search, "MOST_WORK", 1e5)
+    monkeypatch.setattr(near_copies, "MOST_WORK", 1e5)
     with pytest.raises(TooLargeError, match=r"217 distinct items are .* pairs, and RBF.* method='exact'"):
         vm.duplicates(ROWS, "rbf", scores=False)
     assert vm.duplicates(ROWS, "rbf", method="exact", scores=False).method == "exact"

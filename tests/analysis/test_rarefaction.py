@@ -12,7 +12,7 @@ import pytest
 matplotlib.use("Agg")
 
 import vendimeter as vm
-from vendimeter.analysis import rarefaction
+from vendimeter.analysis.rarefaction import rarefaction
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.spectrum.entropy import hill, truncated

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis._jackknife import Jackknife
-from vendimeter.analysis._rarefaction_population import population_of
+from vendimeter.analysis.rarefaction.population import Jackknife, population_of
 
 with pytest.MonkeyPatch.context() as _patch:
     _patch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")

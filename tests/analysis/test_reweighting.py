@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import minimize
 
 import vendimeter as vm
-from vendimeter.analysis import _reweighting_search as searching
-from vendimeter.analysis._reweighting_order import Order, Spread, widened
+from vendimeter.analysis.reweighting import search as searching
+from vendimeter.analysis.reweighting.orders import Order, Spread, widened
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MatrixError, ToleranceWarning, TooLargeError
 from vendimeter.kernels import RBF, Match, NGram, On, Precomputed, RandomFeatures, as_kernel

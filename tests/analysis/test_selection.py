@@ -14,7 +14,10 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.analysis import _facility, _greedy, _greedy_items, _greedy_vendi, _select_rivals
+from vendimeter.analysis.selection import greedy as _greedy
+from vendimeter.analysis.selection import greedy as _greedy_vendi
+from vendimeter.analysis.selection import items as _greedy_items
+from vendimeter.analysis.selection import methods, selection
 from vendimeter.data import devices as _devices
 from vendimeter.data.collection import Collection
 from vendimeter.errors import (
@@ -153,8 +156,8 @@ def test_many_items_in_few_dimensions(method, monkeypatch):
     """Far beyond the rank, with float32 bounds, blocks and pools that do not hold all items."""
     monkeypatch.setattr(_greedy, "POOL", 64)
     monkeypatch.setattr(_greedy_items, "STEP", 32)
-    monkeypatch.setattr(_facility, "ALL", 100)
-    monkeypatch.setattr(_facility, "POINTS", 400)
+    monkeypatch.setattr(methods, "ALL", 100)
+    monkeypatch.setattr(methods, "POINTS", 400)
     rows = RNG.standard_normal((400, 4)).astype(np.float32)
     chosen = vm.select(rows, 30, method=method, compare=False, memory="30 kB")  # too little for a copy
     check_steps(cosines(rows.astype(float)), chosen, method)
@@ -401,8 +404,8 @@ def test_samples_keep_the_rules():
 
 
 def test_facility_location_of_a_sample(monkeypatch):
-    monkeypatch.setattr(_facility, "ALL", 50)
-    monkeypatch.setattr(_facility, "POINTS", 40)
+    monkeypatch.setattr(methods, "ALL", 50)
+    monkeypatch.setattr(methods, "POINTS", 40)
     chosen = vm.select(ROWS, 5, method="facility", compare=False)
     assert any("represents 40 items that were drawn at random, not all 70" in note for note in chosen.notes)
 
@@ -516,7 +519,7 @@ def test_comparison():
 
 
 def test_comparisons_that_take_long_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(_select_rivals, "CHEAP", 0.0)
+    monkeypatch.setattr(selection, "CHEAP", 0.0)
     chosen = vm.select(ROWS, 10)
     assert list(chosen.comparison) == ["vendi"]
     assert chosen.whole is None
@@ -692,6 +695,6 @@ def test_samples_that_cannot_be_used(monkeypatch):
     texts = pd.Series(TEXTS + TEXTS[:10], index=range(70))
     with pytest.raises(InputError, match="another order"):
         vm.select(texts, 3, NGram(), quality=pd.Series(1.0, index=range(69, -1, -1)))
-    monkeypatch.setattr("vendimeter.analysis._select_methods.EXACT_SIDE", 5)
+    monkeypatch.setattr("vendimeter.analysis.selection.methods.EXACT_SIDE", 5)
     with pytest.raises(TooLargeError, match="farthest"):
         vm.select(ROWS, 20)

@@ -14,7 +14,8 @@ import pytest
 from matplotlib import pyplot
 
 import vendimeter as vm
-from vendimeter.analysis import _streamed_passes, streamed
+from vendimeter.analysis.decomposition import streamed
+from vendimeter.analysis.decomposition import streamed as _streamed_passes
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.io import parquet_writer
 from vendimeter.kernels import Embed, Polynomial

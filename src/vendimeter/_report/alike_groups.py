@@ -6,7 +6,7 @@ import numpy as np
 
 from vendimeter._report.document import Block, Column, Gallery, Item, Paragraph, Table
 from vendimeter._report.words import figure
-from vendimeter.analysis.comparison import Comparison
+from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.plots.comparison import _beside
 from vendimeter.present.charts import Axis, Layer, chart
 from vendimeter.present.colours import coloured, png

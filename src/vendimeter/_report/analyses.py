@@ -11,11 +11,11 @@ import numpy as np
 
 from vendimeter._report.held import is_narrow
 from vendimeter._report.subject import Part, Subject
-from vendimeter.analysis.comparison import Comparison, compare
-from vendimeter.analysis.decomposition import Contributions, contributions
+from vendimeter.analysis.comparison.comparison import Comparison, compare
+from vendimeter.analysis.decomposition.contributions import Contributions, contributions
 from vendimeter.analysis.eigenmodes import Modes, modes
-from vendimeter.analysis.near_copies import Duplicates, duplicates
-from vendimeter.analysis.rarefaction import Rarefaction, rarefy
+from vendimeter.analysis.near_copies.near_copies import Duplicates, duplicates
+from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, rarefy
 from vendimeter.data.arrays import plain
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator

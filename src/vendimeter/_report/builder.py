@@ -31,7 +31,7 @@ from vendimeter._report.companions import check_features
 from vendimeter._report.document import Document, Paragraph, Section
 from vendimeter._report.subject import Subject, subject_of
 from vendimeter._report.words import counted, note, order_sign
-from vendimeter.analysis._near_copy_search import SearchOptions
+from vendimeter.analysis.near_copies.near_copies import SearchOptions
 from vendimeter.data import frames
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode

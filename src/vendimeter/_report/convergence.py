@@ -9,7 +9,7 @@ import numpy as np
 from vendimeter._report.analyses import RAREFIED, Analyses
 from vendimeter._report.document import Block, Column, Paragraph, Section, Table
 from vendimeter._report.words import counted, note
-from vendimeter.analysis.rarefaction import Rarefaction
+from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
 from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 

@@ -17,7 +17,7 @@ from vendimeter._report.document import (
     Table,
 )
 from vendimeter._report.words import figure, note, of_order
-from vendimeter.analysis.decomposition import Contributions
+from vendimeter.analysis.decomposition.contributions import Contributions
 from vendimeter.present.charts import Axis, Layer, chart
 from vendimeter.results.score import order_name
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._compared_groups import _looked_through
+from vendimeter.analysis.comparison.groups import _looked_through
 from vendimeter.data import frames
 from vendimeter.data import tables as _tables
 from vendimeter.data.arrays import is_sparse, length, refuse_set, to_list

@@ -29,7 +29,7 @@ from vendimeter._report.words import (
     order_sign,
     without_advice,
 )
-from vendimeter.analysis.comparison import Comparison
+from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.errors import brief
 from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 from vendimeter.results.score import order_name, percentage

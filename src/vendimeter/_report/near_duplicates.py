@@ -10,7 +10,7 @@ import numpy as np
 from vendimeter._report.analyses import Analyses, Copies
 from vendimeter._report.document import Block, Column, Gallery, Section, Table
 from vendimeter._report.words import apart, counted, named, note, of_order
-from vendimeter.analysis.near_copies import Duplicates
+from vendimeter.analysis.near_copies.near_copies import Duplicates
 from vendimeter.results.score import Score
 
 __all__ = ["items_of", "section"]

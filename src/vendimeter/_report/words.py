@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from vendimeter._report.document import Paragraph
-from vendimeter.analysis._rarefaction_population import Population
+from vendimeter.analysis.rarefaction.population import Population
 from vendimeter.errors import printable
 from vendimeter.results.score import Score, _significant, order_name, percentage
 

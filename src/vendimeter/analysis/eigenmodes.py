@@ -2,22 +2,292 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.analysis._modes_result import Ends, Modes
+from vendimeter.analysis.orderings import ordering
 from vendimeter.data import frames as _frames
 from vendimeter.data import tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Membership, read
+from vendimeter.errors import InputError, brief, printable
 from vendimeter.intake import collected, measured
-from vendimeter.options import check_rng, whole_number
-from vendimeter.results.base import frozen
+from vendimeter.options import as_number, check_rng, whole_number
+from vendimeter.results.base import Result, frozen, plain
+from vendimeter.similarity import Similarity
 from vendimeter.solvers.eigenvectors import leading
 
+if TYPE_CHECKING:
+    from vendimeter.plots import Display
+
 __all__ = ["Ends", "Modes", "modes"]
+
+
+# -------------------------------------------------------------------------------------------------------- modes result
+
+# The leading modes of a collection, as they are given back.
+
+NAMED = 3  # labels of a mode, and modes, that a summary names
+
+
+class Ends(NamedTuple):
+    """Positions of the items with the highest and with the lowest loadings of a mode, the utmost first."""
+
+    high: np.ndarray
+    low: np.ndarray
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Modes(Result):
+    """The leading modes of a collection; from `vendimeter.modes`. Modes are counted from 0.
+
+    Attributes
+    ----------
+    n : int
+        How many items; with counts, their sum.
+    shares : ndarray, shape (k,)
+        The eigenvalues, which sum to 1 over all modes, from large to small.
+    loadings : ndarray, shape (items, k)
+        The coordinates y of the items along the modes; the squares of a row sum to 1 over all modes. The loading of
+        largest size is positive in every mode.
+    weights : ndarray, shape (items,)
+        The probabilities of the items.
+    residuals : ndarray, shape (k,)
+        Bounds on ‖ρu − λu‖: how far each is from an eigenvector, rounding among it.
+    degenerate : ndarray of bool, shape (k,)
+        Whether the eigenvalue cannot be told from the one before or after, so that the vector is arbitrary within the
+        space that they span.
+    labels : list or None
+        The labels, in order of first appearance.
+    composition : ndarray, shape (k, labels), or None
+        Which labels a mode is made of: the share of each in Σ p y². A row sums to 1; an item of several labels is
+        divided among them, and one of none is in none.
+    label_loadings : ndarray, shape (k, labels), or None
+        The mean loading of the items of each label: at which end it lies.
+    shown : int
+        How many exemplars at each end frames, dicts and pictures show.
+    method : str
+        "gram" (all eigenvectors of the d×d matrix of features), "eigh" (of the n×n matrix) or "krylov" (leading ones).
+    settled : bool
+        Whether the residuals of "krylov" got as small as they were meant to.
+    kernel : str
+        The kernel with its fitted parameters.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> found = vm.modes(["a", "a", "b"], "match", by=["x", "y", "y"])
+    >>> print(found)
+    2 leading modes hold 100% of the spectrum of 3 items: 66.7%, 33.3%. Mode 0: 50% x, 50% y. Mode 1: 100% y.
+    """
+
+    n: int
+    shares: np.ndarray = field(repr=False)
+    loadings: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+    residuals: np.ndarray = field(repr=False)
+    degenerate: np.ndarray = field(repr=False)
+    labels: list[Hashable] | None = field(repr=False)
+    composition: np.ndarray | None = field(repr=False)
+    label_loadings: np.ndarray | None = field(repr=False)
+    shown: int = field(repr=False)
+    method: str
+    settled: bool
+    kernel: str
+    _items: Any = field(repr=False)
+    _kind: str | None = field(repr=False)
+    _similarity: Similarity = field(repr=False)
+    _groups: Membership | None = field(repr=False)
+    _rng: int = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The eigenvectors u of ρ as columns of length 1, of shape (items, k): √(p/λ) times the loadings."""
+        return np.sqrt(self.weights)[:, None] * self.loadings / np.sqrt(self.shares)
+
+    @property
+    def one_sided(self) -> np.ndarray:
+        """Of each mode, whether no loading is below 0 but by rounding: its low end has nothing of it."""
+        return self.loadings.min(axis=0) >= -1e-9
+
+    def exemplars(self, mode: int, count: int | None = None) -> Ends:
+        """Positions of the items at the high and at the low end of a mode, the utmost first; none is at both.
+
+        Parameters
+        ----------
+        mode : int
+            From 0.
+        count : int, optional
+            How many at each end; `shown` by default. With fewer than twice as many items, half of them.
+
+        Examples
+        --------
+        >>> import vendimeter as vm
+        >>> found = vm.modes([[1.0, 0.1], [1.0, -0.1], [1.0, 0.5]])
+        >>> found.exemplars(1, 1)
+        Ends(high=array([2]), low=array([1]))
+        """
+        a = self._mode(mode)
+        count = self.shown if count is None else whole_number(count, "count")
+        present = np.flatnonzero(self.weights)
+        order = present[np.argsort(-self.loadings[present, a], kind="stable")]
+        half = (len(order) + 1) // 2
+        low = order[max(half, len(order) - count) :][::-1]
+        return Ends(order[: min(half, count)], low)
+
+    def _mode(self, mode: Any) -> int:
+        number = as_number(mode)
+        if not (0 <= number < len(self) and number == int(number)):
+            raise InputError(f"mode={brief(mode)}; expected a whole number from 0 to {len(self) - 1}.")
+        return int(number)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Positions of the items such that like ones are beside each other: the leaves of a tree of their loadings.
+
+        Average linkage with the best order of the leaves; of more than 1,000 items a random 1,000 make the tree, and
+        the others go beside those they are nearest to.
+        """
+        return frozen(self.ordering("modes"))
+
+    def ordering(self, order: Any = "modes") -> np.ndarray:
+        """Positions of the items in some order.
+
+        Parameters
+        ----------
+        order : str or array
+            "modes" (see `order`), "lexicographic" (by the items themselves, as the paper sorts molecules by SMILES),
+            "labels" (label by label, within each by modes), "given", or positions.
+        """
+        if isinstance(order, str) and order == "modes" and "order" in self.__dict__:
+            return self.order
+        return ordering(
+            order,
+            len(self.weights),
+            coordinates=lambda: self.loadings,
+            items=self._items,
+            groups=self._groups,
+            rng=self._rng,
+        )
+
+    # ------------------------------------------------------------------------------------------------- in words
+
+    def summary(self) -> str:
+        """What the modes are, in a few sentences."""
+        shares = ", ".join(f"{share:.1%}" for share in self.shares[:NAMED])
+        shares += ", …" if len(self) > NAMED else "."
+        count = f"{len(self)} leading modes hold" if len(self) > 1 else "1 leading mode holds"
+        items = f"{self.n:,} items" if self.n > 1 else "1 item"
+        whole = 100 * min(float(self.shares.sum()), 1.0)
+        words = [f"{count} {whole:.3g}% of the spectrum of {items}: {shares}"]
+        if self.degenerate.any():
+            listed = ", ".join(map(str, np.flatnonzero(self.degenerate)[:6]))
+            more = ", …" if np.count_nonzero(self.degenerate) > 6 else ""
+            words.append(
+                f"Eigenvalues of modes {listed}{more} are as good as equal to a neighbour's: their vectors are "
+                "arbitrary within the space they span."
+            )
+        if not self.settled:
+            words.append(f"The vectors have not settled: residuals are up to {self.residuals.max():.1e}.")
+        if self.labels is not None:
+            words.extend(f"Mode {a}: {self._made_of(a)}." for a in range(min(NAMED, len(self))))
+        return " ".join(words)
+
+    def _made_of(self, mode: int) -> str:
+        """The labels that a mode is mostly made of, with the end at which each lies where there are two ends."""
+        assert self.composition is not None
+        assert self.label_loadings is not None
+        assert self.labels is not None
+        made, means = self.composition[mode], self.label_loadings[mode]
+        top = np.argsort(-made, kind="stable")[:NAMED]
+        two_ended = not self.one_sided[mode]
+        named = []
+        for at in top[made[top] >= 0.005]:
+            end = (" (high)" if means[at] > 0 else " (low)") if two_ended else ""
+            named.append(f"{made[at]:.0%} {printable(self.labels[at], 40)}{end}")
+        return ", ".join(named)
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{share:.4g}" for share in self.shares[:NAMED]) + (
+            ", …" if len(self) > NAMED else ""
+        )
+        return f"Modes({len(self)} of {self.n:,} items, shares {listed}; method={self.method!r})"
+
+    def _columns(self) -> dict[str, Any]:
+        ends = [self.exemplars(a) for a in range(len(self))]
+        columns: dict[str, Any] = {
+            "mode": list(range(len(self))),
+            "share": self.shares.tolist(),
+            "cumulative": np.cumsum(self.shares).tolist(),
+            "residual": self.residuals.tolist(),
+            "degenerate": self.degenerate.tolist(),
+            "high": [end.high.tolist() for end in ends],
+            "low": [end.low.tolist() for end in ends],
+        }
+        if self.labels is not None:
+            columns["labels"] = [self._made_of(a) for a in range(len(self))]
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values ready for JSON: all but the loadings and the items."""
+        columns = self._columns()
+        named = {} if self.labels is None else {"labels": [_plain(label) for label in self.labels]}
+        parts = {} if self.composition is None else {"composition": plain(self.composition)}
+        return {
+            "n": self.n,
+            "kernel": self.kernel,
+            "method": self.method,
+            "settled": self.settled,
+            **named,
+            **parts,
+            "modes": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+        }
+
+    # --------------------------------------------------------------------------------------------- in pictures
+
+    def plot(self, ax: Any = None) -> Display:
+        """Bars of the shares of the modes; see `vendimeter.plots.modes`."""
+        from vendimeter.plots.mode_ends import modes
+
+        return modes(self, ax=ax)
+
+    def plot_exemplars(
+        self,
+        items: Any = None,
+        *,
+        modes: int = 5,
+        count: int | None = None,
+        kind: str | None = None,
+        ax: Any = None,
+    ) -> Display:
+        """The items at both ends of each mode, a row a mode; see `vendimeter.plots.exemplars`."""
+        from vendimeter.plots.mode_ends import exemplars
+
+        return exemplars(self, items, modes=modes, count=count, kind=kind, ax=ax)
+
+    def plot_matrix(self, ax: Any = None, *, order: Any = "modes", most: int = 1000) -> Display:
+        """The matrix of similarities in an order that makes it readable; see `vendimeter.plots.kernel_matrix`."""
+        from vendimeter.plots.matrix import matrix_of
+
+        return matrix_of(
+            self._similarity, self.ordering(order), groups=self._groups, named=order, most=most, ax=ax
+        )
+
+
+def _plain(label: Any) -> Any:
+    """A label as JSON can write it."""
+    return label if isinstance(label, str | int | float | None) else str(label)
+
+
+# ---------------------------------------------------------------------------------------------------------- eigenmodes
 
 ALIKE = 1e-6  # eigenvalues nearer to each other than this, relatively, are taken for one
 

@@ -7,32 +7,33 @@ The order q of the score itself is another member each: ``vendimeter.score(sampl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._family_pairs import (
-    Conditional,
-    Information,
-    conditional,
-    given_weights,
-    information,
-    named,
-)
-from vendimeter.analysis._greedy_rules import qualities
-from vendimeter.analysis._scored import scored
-from vendimeter.errors import InputError, TooLargeError
+from vendimeter.analysis.selection.rules import qualities
+from vendimeter.data import frames
+from vendimeter.data.arrays import refuse_set
+from vendimeter.data.collection import Collection
+from vendimeter.data.devices import wide_mode
+from vendimeter.data.tables import check_alignment, column, has_columns
+from vendimeter.errors import InputError, TooLargeError, about
 from vendimeter.intake import collected, measured
+from vendimeter.kernels import On
+from vendimeter.kernels.base import multiply
 from vendimeter.options import check_rng, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.results.score import Score
-from vendimeter.scoring import to_score
+from vendimeter.scoring import similarity_of, to_score
+from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.exact import Solution
+from vendimeter.solvers.groups import held
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared
 from vendimeter.solvers.solve import run
-from vendimeter.spectrum import UNIT, Eigenvalues, parse_order
+from vendimeter.spectrum import UNIT, Eigenvalues, Level, parse_order
 from vendimeter.spectrum.entropy import truncated as truncated_values
 
 __all__ = [
@@ -40,10 +41,354 @@ __all__ = [
     "Information",
     "QualityWeighted",
     "conditional",
+    "given_weights",
     "information",
+    "named",
     "quality_weighted",
+    "scored",
     "truncated",
 ]
+
+
+# -------------------------------------------------------------------------------------------------------------- scored
+
+# The score of a similarity that is at hand, by the way that the planner picks.
+
+AUTO = Solver()
+
+
+def scored(
+    similarity: Similarity,
+    weights: np.ndarray | None,
+    q: float,
+    n: int,
+    *,
+    solver: Solver = AUTO,
+    rng: int = 0,
+) -> Score:
+    """The score of order q as of `vendimeter.score`; `weights` are probabilities, or None for uniform ones."""
+    chosen, solution = run(Problem(similarity, weights, [q], solver, rng))
+    return to_score(solution, chosen, q, n, similarity.kernel)
+
+
+# -------------------------------------------------------------------------------------------------------- family pairs
+
+# Samples with what each was given, such as answers with prompts: their diversity apart from it, and through it.
+
+LEVELS: tuple[Level, ...] = ("deterministic", "probabilistic", "estimated", "none")  # from strong to weak
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Conditional(Figure):
+    """The diversity of samples apart from that of what they were given; a float.
+
+    Attributes
+    ----------
+    value : float
+        The score of pairs over that of what was given.
+    bounds : tuple of float
+        (low, high), from those of the two scores.
+    level : str
+        What is claimed of the bounds, as of a `Score`: the weaker claim of the two.
+    confidence : float
+        The probability with which both hold; NaN where nothing is claimed.
+    joint : Score
+        Of the pairs of a sample and what it was given, by the product of their similarities.
+    given : Score
+        Of what was given.
+    """
+
+    value: float
+    bounds: tuple[float, float]
+    level: Level
+    confidence: float
+    joint: Score
+    given: Score
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Information(Figure):
+    """How much of the diversity of samples what they were given explains; a float.
+
+    Attributes
+    ----------
+    value : float
+        The score of the samples times that of what was given, over that of pairs.
+    bounds, level, confidence
+        As of `Conditional`.
+    samples : Score
+        Of the samples alone.
+    given : Score
+        Of what was given.
+    joint : Score
+        Of the pairs.
+    """
+
+    value: float
+    bounds: tuple[float, float]
+    level: Level
+    confidence: float
+    samples: Score
+    given: Score
+    joint: Score
+
+
+def conditional(
+    samples: Any,
+    given: Any,
+    kernel: Any = "cosine",
+    given_kernel: Any = None,
+    *,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    tol: float | None = None,
+    rng: int = 0,
+) -> Conditional:
+    """The conditional Vendi Score: how diverse answers are apart from how diverse the prompts are.
+
+    exp[H(K_X∘K_T/n) − H(K_T/n)] with the similarities K_X of the answers and K_T of the prompts: the effective number
+    of different pairs for each different prompt. It is 1 where the prompt settles the answer, and the score of
+    the answers where they have nothing to do with the prompts.
+
+    Parameters
+    ----------
+    samples : array, sparse array, list, table or Collection
+        The answers, as for `vendimeter.score`.
+    given : array, list, table or Collection, or name of a column
+        The prompt of each answer, in the same order: one for each, repeated where it was asked more than once.
+    kernel : str, Kernel or callable
+        What makes two answers similar.
+    given_kernel : str, Kernel or callable, optional
+        What makes two prompts similar; as for answers by default. With ``"match"`` a prompt is like itself alone.
+    q : float or str
+        The order: H is the logarithm of the score of that order, the matrix-based Rényi entropy.
+    weights, counts : array of shape (n,), optional
+        Probabilities of the pairs, or how often each occurs.
+    tol, rng
+        As for `vendimeter.score`, for each of the two scores.
+
+    Returns
+    -------
+    Conditional
+        A float with bounds, and its two parts.
+
+    Notes
+    -----
+    A product of similarities is a similarity, and multiplying never makes a collection less diverse: the figure is at
+    least 1 for every order (Bapat and Sunder: the eigenvalues of K_X∘K_T are majorised by those of K_T).
+    ``conditional * given`` is the score of the pairs. For q = 1, ``score(samples) = conditional · information``: the
+    diversity of the answers is that of the model times what the prompts bring (`information`). Where prompts are like
+    themselves alone (``given_kernel="match"``), and were asked equally often, it is the geometric mean of the scores of
+    the answers to each. Features are multiplied where their number allows, so that it scales as `vendimeter.score`
+    does; else blocks of similarities are.
+
+    With kernels under which most prompts are somewhat alike, the answers to other prompts count as answers to this
+    one, to that degree.
+
+    References
+    ----------
+    Jalali, Ospanov, Gohari, Farnia: Conditional Vendi Score: an information-theoretic approach to diversity evaluation
+    of prompt-based generative models, 2024. Sanchez Giraldo, Rao, Príncipe: Measures of entropy from data using
+    infinitely divisible kernels, 2015. Bapat and Sunder: On majorization and Schur products, 1985.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> answers, prompts = ["yes", "no", "red", "red"], ["sure?", "sure?", "colour?", "colour?"]
+    >>> found = vm.family.conditional(answers, prompts, "match")
+    >>> round(found, 4), round(found.joint, 4), round(found.given, 4)
+    (1.4142, 2.8284, 2.0)
+    """
+    given = named(samples, given, "given")
+    return _conditional(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
+
+
+def _of_pairs(
+    samples: Any,
+    given: Any,
+    kernel: Any,
+    given_kernel: Any,
+    q: Any,
+    weights: Any,
+    counts: Any,
+    tol: Any,
+    rng: Any,
+) -> Conditional:
+    with wide_mode("float64", given):
+        pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
+        joint, prompts = pairs.score(pairs.joint), pairs.score(pairs.given)
+        if not pairs.samples.trusted:  # a product may be positive semidefinite where its factor is not
+            pairs.score(pairs.samples)
+    low, high = joint.bounds[0] / prompts.bounds[1], joint.bounds[1] / prompts.bounds[0]
+    if not pairs.projected:  # a product has no less than its factors
+        low, high = _at_least(low, 1.0), _at_least(high, 1.0)
+    return Conditional(*_claim(joint / prompts, low, high, (joint, prompts)), joint, prompts)
+
+
+_of_pairs.__name__ = "conditional"  # what messages call it
+_conditional = collected(_of_pairs)
+
+
+def information(
+    samples: Any,
+    given: Any,
+    kernel: Any = "cosine",
+    given_kernel: Any = None,
+    *,
+    q: Any = 1,
+    weights: Any = None,
+    counts: Any = None,
+    tol: float | None = None,
+    rng: int = 0,
+) -> Information:
+    """The information Vendi Score: how much of the diversity of answers the prompts explain.
+
+    exp[H(X) + H(T) − H(X, T)], the exponential of the mutual information of answers and prompts: 1 where they have
+    nothing to do with each other, and the score of the prompts where every prompt has its own answer.
+
+    Parameters
+    ----------
+    samples, given, kernel, given_kernel, q, weights, counts, tol, rng
+        As for `conditional`.
+
+    Returns
+    -------
+    Information
+        A float with bounds, and its three parts.
+
+    Notes
+    -----
+    It is at most the smaller of the two scores. For q = 1 it is at least 1 (subadditivity of entropy); for other orders
+    it may fall below.
+
+    References
+    ----------
+    As of `conditional`.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> prompts = ["sure?", "sure?", "colour?", "colour?"]
+    >>> round(vm.family.information(["yes", "yes", "red", "red"], prompts, "match"), 4)
+    2.0
+    >>> round(vm.family.information(["yes", "no", "yes", "no"], prompts, "match"), 4)
+    1.0
+    """
+    given = named(samples, given, "given")
+    return _information(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
+
+
+def _shared(
+    samples: Any,
+    given: Any,
+    kernel: Any,
+    given_kernel: Any,
+    q: Any,
+    weights: Any,
+    counts: Any,
+    tol: Any,
+    rng: Any,
+) -> Information:
+    with wide_mode("float64", given):
+        pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
+        parts = [pairs.score(part) for part in (pairs.samples, pairs.given, pairs.joint)]
+    answers, prompts, joint = parts
+    low = answers.bounds[0] * prompts.bounds[0] / joint.bounds[1]
+    high = answers.bounds[1] * prompts.bounds[1] / joint.bounds[0]
+    if not pairs.projected:
+        high = min(high, answers.bounds[1], prompts.bounds[1])
+        low = _at_least(low, 1.0) if pairs.order == 1 else low
+    return Information(*_claim(answers * prompts / joint, low, high, parts), answers, prompts, joint)
+
+
+_shared.__name__ = "information"  # what messages call it
+_information = collected(_shared)
+
+
+class _Pairs:
+    """Similarities of the samples, of what they were given, and of both together."""
+
+    def __init__(
+        self,
+        samples: Any,
+        given: Any,
+        kernel: Any,
+        given_kernel: Any,
+        q: Any,
+        weights: Any,
+        counts: Any,
+        tol: Any,
+        rng: Any,
+    ):
+        self.order, self.rng, self.tol = parse_order(q), check_rng(rng), tol
+        with about("given"):
+            refuse_set(given, "its items")
+        check_alignment(samples, given, "given")
+        similarity, shares, self.n = measured(samples, kernel, weights, counts, rng)
+        with about("given"):
+            other = similarity_of(given, kernel if given_kernel is None else given_kernel, self.rng)
+        if similarity.n != other.n:
+            raise InputError(
+                f"there are {similarity.n} samples and {other.n} of what was given; expected one for each sample, in "
+                "the same order."
+            )
+        self.weights = given_weights(shares, weights, counts)
+        self.samples, self.given = _once(similarity), _once(other)
+        joint = On("samples", similarity.kernel) * On("given", other.kernel)
+        self.joint = multiply([self.samples, self.given]).with_kernel(joint)
+        self.projected = similarity.policy.project or other.policy.project
+
+    def score(self, similarity: Similarity) -> Score:
+        return scored(similarity, self.weights, self.order, self.n, solver=Solver(self.tol), rng=self.rng)
+
+
+# ------------------------------------------------------------------------------------------------------ what is given
+
+
+def named(samples: Any, given: Any, name: str = "quality") -> Any:
+    """What is given for each sample: as it is, or as the column of the samples that it names."""
+    if isinstance(given, Collection):
+        if given.weights is not None:
+            raise InputError(f"{name} has weights of its own; expected them with the samples, as weights=…")
+        return given.one()
+    if isinstance(given, str) and isinstance(samples, Collection):
+        return samples[given]
+    if isinstance(given, str) and has_columns(frames.known(samples)):
+        return column(samples, given)
+    return frames.known(given)
+
+
+def given_weights(shares: np.ndarray, weights: Any, counts: Any) -> np.ndarray | None:
+    """Probabilities, or None for uniform ones, which are quicker."""
+    return None if weights is None and counts is None else shares
+
+
+def _once(similarity: Similarity) -> Similarity:
+    """The same similarities; those of a user's function are computed once, while they fit."""
+    slow = isinstance(similarity, Pairwise) and not similarity.trusted
+    return held(similarity) if slow else similarity
+
+
+def _at_least(value: float, least: float) -> float:
+    """The value, if not below; NaN stays."""
+    return least if value < least else value
+
+
+def _claim(
+    value: float, low: float, high: float, scores: Sequence[Score]
+) -> tuple[float, tuple[float, float], Level, float]:
+    """The figure with its bounds, and what may be claimed of them: what all scores claim together."""
+    level = LEVELS[max(LEVELS.index(score.level) for score in scores)]
+    confidence = math.nan if level == "none" else max(1 - sum(1 - score.confidence for score in scores), 0.0)
+    slack = 8 * UNIT
+    low, high = low * (1 - slack), high * (1 + slack)
+    if low <= high:
+        value = min(max(value, low), high)
+    return float(value), (low, high), level, confidence
+
+
+# -------------------------------------------------------------------------------------------------------------- family
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._recall import interval
+from vendimeter.analysis.near_copies.hashing import interval
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
 from vendimeter.options import as_number, check_rng, generator, whole_number

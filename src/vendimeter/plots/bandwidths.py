@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis._scale_curves import LOW
+from vendimeter.analysis.scale_curves import LOW
 from vendimeter.plots._style import GREY, LIGHT, PALETTE, Display, axes, ticks
 from vendimeter.results.score import number
 

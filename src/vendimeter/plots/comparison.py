@@ -23,8 +23,8 @@ from vendimeter.plots._style import (
 from vendimeter.results.score import order_name, percentage
 
 if TYPE_CHECKING:
-    from vendimeter.analysis._comparison_result import Comparison
-    from vendimeter.analysis._differences import Differences
+    from vendimeter.analysis.comparison.comparison import Comparison
+    from vendimeter.analysis.comparison.differences import Differences
 
 __all__ = ["differences", "ranking", "similarity"]
 

@@ -13,8 +13,8 @@ from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend
 from vendimeter.results.score import Score, number, order_name
 
 if TYPE_CHECKING:
-    from vendimeter.analysis.decomposition import Contributions
-    from vendimeter.analysis.streamed import WrittenContributions
+    from vendimeter.analysis.decomposition.contributions import Contributions
+    from vendimeter.analysis.decomposition.streamed import WrittenContributions
 
 __all__ = ["plot_contributions", "plot_written"]
 

@@ -10,7 +10,7 @@ from vendimeter.plots._style import GREY, PALETTE, Display, axes
 from vendimeter.results.score import number
 
 if TYPE_CHECKING:
-    from vendimeter.analysis.near_copies import Duplicates
+    from vendimeter.analysis.near_copies.near_copies import Duplicates
 
 __all__ = ["plot_duplicates"]
 

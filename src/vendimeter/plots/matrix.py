@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis._orderings import evenly, first_label, ordering
+from vendimeter.analysis.orderings import evenly, first_label, ordering
 from vendimeter.data import frames, tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection

@@ -171,7 +171,7 @@ def _chosen(found: Modes, modes: Any) -> list[int]:
 
 
 def _check(found: Any) -> None:
-    from vendimeter.analysis._modes_result import Modes
+    from vendimeter.analysis.eigenmodes import Modes
 
     if not isinstance(found, Modes):
         raise InputError(f"found={brief(found)}; expected what vendimeter.modes gives.")

@@ -11,7 +11,7 @@ from vendimeter.plots._style import GREY, LIGHT, PALETTE, Display, axes
 from vendimeter.results.score import order_name, percentage
 
 if TYPE_CHECKING:
-    from vendimeter.analysis.rarefaction import Rarefaction
+    from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 
 __all__ = ["curve"]
 

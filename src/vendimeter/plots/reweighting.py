@@ -10,7 +10,7 @@ from vendimeter.plots._style import GREY, PALETTE, Display, axes
 from vendimeter.results.score import number, order_name
 
 if TYPE_CHECKING:
-    from vendimeter.analysis.reweighting import Reweighting
+    from vendimeter.analysis.reweighting.reweighting import Reweighting
 
 __all__ = ["plot_weights"]
 

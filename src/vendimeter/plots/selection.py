@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vendimeter.analysis._select_methods import METHODS, NAMES
+from vendimeter.analysis.selection.methods import METHODS, NAMES
 from vendimeter.plots._style import GREY, PALETTE, Display, axes
 from vendimeter.results.score import order_name
 
 if TYPE_CHECKING:
-    from vendimeter.analysis.selection import Selection
+    from vendimeter.analysis.selection.selection import Selection
 
 __all__ = ["plot_selection"]
 

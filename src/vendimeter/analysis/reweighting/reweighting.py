@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis._reweighting_search import Items, Search, search
-from vendimeter.analysis._scored import scored
+from vendimeter.analysis.family import scored
+from vendimeter.analysis.reweighting.search import Items, Search, search
 from vendimeter.data.devices import namespace
 from vendimeter.errors import InputError, ToleranceWarning, brief, warn
 from vendimeter.intake import collected, measured

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vendimeter.analysis._scored import scored
+from vendimeter.analysis.family import scored
 from vendimeter.results.score import Score
 from vendimeter.similarity import Matrix, Pairwise, Similarity, materialized
 from vendimeter.solvers.options import Solver
