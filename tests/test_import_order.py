@@ -78,8 +78,6 @@ results.base -> scoring
 # Private modules that are imported outside of their folder.
 PRIVATE = """
 _report._page_colours -> plots._style
-_report.companions -> metrics._given
-_report.companions -> metrics._inputs
 _report.items -> plots._items
 present.charts -> plots._style
 present.svg -> plots._style

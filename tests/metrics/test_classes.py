@@ -20,7 +20,8 @@ from scipy.spatial.distance import jensenshannon
 
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.metrics import _predictions, classes
+from vendimeter.metrics import classes
+from vendimeter.metrics import classes as _predictions
 from vendimeter.metrics.classes import (
     hill,
     inception_score,

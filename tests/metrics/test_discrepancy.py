@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import vendimeter as vm
 from vendimeter.errors import AsymmetryError, InputError, UnknownNameError
 from vendimeter.kernels import RBF, FromFunction, Match, NGram, On
-from vendimeter.metrics import KernelDistance, _discrepancy_sums, kernel_distance
+from vendimeter.metrics import KernelDistance, discrepancy, kernel_distance
 
 
 def normal(n, d=6, seed=0):
@@ -127,7 +127,7 @@ def test_a_constant_in_the_kernel_changes_nothing():
 def test_small_blocks(monkeypatch, side):
     """Down to blocks of one item, and a last one of one."""
     left, right = normal(15), normal(22, seed=1)
-    monkeypatch.setattr(_discrepancy_sums, "SIDE", side)
+    monkeypatch.setattr(discrepancy, "SIDE", side)
     found = kernel_distance(left, right)
     assert found == pytest.approx(estimate(left, right), rel=1e-11)
     assert found.std == pytest.approx(error_of(left, right), rel=1e-11)

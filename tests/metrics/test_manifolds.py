@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import vendimeter as vm
 from vendimeter.data import devices
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.metrics import _distances
+from vendimeter.metrics import distances as _distances
 from vendimeter.metrics.manifolds import (
     DensityCoverage,
     PrecisionRecall,

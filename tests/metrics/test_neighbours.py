@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from vendimeter.data import devices
 from vendimeter.errors import InputError
-from vendimeter.metrics import _distances, _tiles
-from vendimeter.metrics._distances import Space
+from vendimeter.metrics import distances as _distances
+from vendimeter.metrics import distances as _tiles
+from vendimeter.metrics.distances import Space
 from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
 
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError, UnknownNameError
 from vendimeter.kernels import BLEU, FromFunction, NGram
-from vendimeter.metrics import quality, text_pairs
-from vendimeter.metrics.overlap import pairwise_bleu, self_bleu
+from vendimeter.metrics import overlap as text_pairs
+from vendimeter.metrics import quality
+from vendimeter.metrics.overlap import d_lex_sim, pairwise_bleu, self_bleu
 from vendimeter.metrics.quality import corpus_bleu
-from vendimeter.metrics.text_pairs import d_lex_sim
 
 GROUPS = st.lists(st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=5), min_size=1, max_size=4)
 

@@ -15,9 +15,9 @@ from scipy import sparse
 
 from vendimeter.errors import EmptyError, InputError, UnansweredError
 from vendimeter.kernels import FromFunction, Morgan
-from vendimeter.metrics import _independent, packing
-from vendimeter.metrics._independent import METHODS, largest_independent
-from vendimeter.metrics.packing import circles
+from vendimeter.metrics import packing
+from vendimeter.metrics import packing as _independent
+from vendimeter.metrics.packing import METHODS, circles, largest_independent
 from vendimeter.solvers import edges as _edges
 
 GREEDY_FAILS = 2  # a seed of random_graph

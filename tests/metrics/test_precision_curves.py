@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vendimeter.errors import InputError
-from vendimeter.metrics import PrecisionRecallCurve, _clusters, precision_recall_curve
+from vendimeter.metrics import PrecisionRecallCurve, precision_curves, precision_recall_curve
 
 FAR = 100 * np.eye(5)  # centres of five modes
 
@@ -157,8 +157,8 @@ def test_runs_are_averaged_at_every_ratio():
 
 def test_centres_are_fitted_to_some_points_of_each_set(monkeypatch):
     """Equally many: a set that is ten times larger than the other does not take all centres for itself."""
-    monkeypatch.setattr(_clusters, "MOST_FITTED", 30)
-    monkeypatch.setattr(_clusters, "BLOCK_BYTES", 8 * 5 * 11)
+    monkeypatch.setattr(precision_curves, "MOST_FITTED", 30)
+    monkeypatch.setattr(precision_curves, "BLOCK_BYTES", 8 * 5 * 11)
     x, y = modes([0, 0, 0, 30, 30], 5), modes([200, 200, 200], 6)
     found = precision_recall_curve(x, y, clusters=5)
     assert (found.f_precision, found.f_recall) == (0, 0)

@@ -169,7 +169,7 @@ def test_an_encoder_runs_once_a_collection():
 
 
 def test_every_metric_of_the_package_can_be_asked_for():
-    from vendimeter.metrics._applicable import METRICS
+    from vendimeter.metrics.registry import METRICS
 
     functions = {name for name in metrics.__all__ if name.islower()}
     assert functions - set(METRICS) == {"table", "hill", "mean_similarity"}  # of counts, and of single items

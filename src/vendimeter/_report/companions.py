@@ -18,8 +18,8 @@ from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
-from vendimeter.metrics._given import OF_MOLECULES, OF_VECTORS
-from vendimeter.metrics._inputs import _encoder
+from vendimeter.metrics.features import _encoder
+from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator

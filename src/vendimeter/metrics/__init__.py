@@ -4,7 +4,6 @@ Functions of one collection take ``(samples, …)``, those that compare two ``(s
 float or an int that knows more about itself; several have names.
 """
 
-from vendimeter.metrics._texts import Overlap
 from vendimeter.metrics.chemistry import MoleculeFigures, molecules
 from vendimeter.metrics.classes import (
     InceptionScore,
@@ -29,14 +28,14 @@ from vendimeter.metrics.manifolds import (
     precision_recall,
 )
 from vendimeter.metrics.moments import Moments
-from vendimeter.metrics.overlap import PairwiseBLEU, pairwise_bleu, self_bleu
+from vendimeter.metrics.overlap import PairwiseBLEU, d_lex_sim, pairwise_bleu, self_bleu
 from vendimeter.metrics.packing import Circles, circles
 from vendimeter.metrics.precision_curves import PrecisionRecallCurve, precision_recall_curve
 from vendimeter.metrics.quality import CorpusBLEU, corpus_bleu
 from vendimeter.metrics.similarities import SimilarityProfile, intdiv, leinster_cobbold, mean_similarity
 from vendimeter.metrics.spectra import LogDet, effective_rank, log_det
 from vendimeter.metrics.tables import Table, table
-from vendimeter.metrics.text_pairs import d_lex_sim
+from vendimeter.metrics.texts import Overlap
 
 __all__ = [
     "BirthdayParadox",

@@ -13,9 +13,19 @@ from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter.errors import InputError, TooLargeError, about
 from vendimeter.intake import collected
-from vendimeter.metrics._covariances import EPSILON, correlations, factor, noise_of
-from vendimeter.metrics._inputs import feature_rows, wide_block
-from vendimeter.metrics.moments import Moments, MomentSum, block_bytes, centred, moments_of, out_of_range
+from vendimeter.metrics.features import feature_rows, wide_block
+from vendimeter.metrics.moments import (
+    EPSILON,
+    Moments,
+    MomentSum,
+    block_bytes,
+    centred,
+    correlations,
+    factor,
+    moments_of,
+    noise_of,
+    out_of_range,
+)
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure

@@ -14,7 +14,7 @@ from vendimeter.data.devices import to_host
 from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError, brief, digits, unknown
 from vendimeter.intake import collected
-from vendimeter.metrics._inputs import feature_rows, numbers_of, wide_block
+from vendimeter.metrics.features import feature_rows, numbers_of, wide_block
 from vendimeter.options import as_number, whole_number
 from vendimeter.results.base import Figure
 

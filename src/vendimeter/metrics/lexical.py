@@ -14,8 +14,7 @@ import numpy as np
 from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
 from vendimeter.intake import collected
-from vendimeter.metrics._grams import LONGEST, grams_of, numbered
-from vendimeter.metrics._texts import grouped, mean_over_groups, text_metric
+from vendimeter.metrics.texts import LONGEST, grams_of, grouped, mean_over_groups, numbered, text_metric
 from vendimeter.options import as_number
 from vendimeter.results.base import Figure
 

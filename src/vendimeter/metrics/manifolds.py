@@ -10,8 +10,8 @@ import numpy as np
 from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
-from vendimeter.metrics._distances import Space
-from vendimeter.metrics._inputs import two_sets
+from vendimeter.metrics.distances import Space
+from vendimeter.metrics.features import two_sets
 from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
 from vendimeter.options import as_number, byte_count, check_progress, whole_number
 from vendimeter.present.progress import Progress

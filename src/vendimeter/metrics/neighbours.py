@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.devices import largest, namespace, to_host, transposed
-from vendimeter.metrics._distances import Space
-from vendimeter.metrics._tiles import Bounds, Points, along, length
+from vendimeter.metrics.distances import Bounds, Points, Space, along, length
 
 __all__ = ["Balls", "Nearest", "look_into", "nearest_neighbours"]
 

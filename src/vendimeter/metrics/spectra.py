@@ -23,7 +23,7 @@ from vendimeter.data.devices import (
 )
 from vendimeter.errors import InputError, TooLargeError, brief
 from vendimeter.intake import collected
-from vendimeter.metrics._inputs import wide_block
+from vendimeter.metrics.features import wide_block
 from vendimeter.options import as_number, check_rng
 from vendimeter.results.base import Figure
 from vendimeter.scoring import similarity_of

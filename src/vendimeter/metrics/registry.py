@@ -29,10 +29,12 @@ from vendimeter.metrics import (
     quality,
     similarities,
     spectra,
-    text_pairs,
 )
-from vendimeter.metrics._given import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
-from vendimeter.metrics._texts import mean_over_groups
+from vendimeter.metrics import (
+    overlap as text_pairs,
+)
+from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
+from vendimeter.metrics.texts import mean_over_groups
 from vendimeter.present.tables import (
     COMPUTED,
     DOWN,

@@ -41,7 +41,7 @@ from vendimeter.kernels import (
     RDKitFingerprint,
     as_kernel,
 )
-from vendimeter.metrics._inputs import feature_rows
+from vendimeter.metrics.features import feature_rows
 from vendimeter.scoring import refuse_matrix
 
 __all__ = [
