@@ -32,17 +32,17 @@ PLACES = {module: package for package, modules in MOVES.items() for module in mo
 ALLOWED = """
 _report.builder -> root
 _report.provenance -> root
-analysis.bandwidths -> plots.bandwidths
+analysis.bandwidths -> plots.curves
 analysis.comparison.comparison -> plots.comparison
 analysis.comparison.differences -> plots.comparison
-analysis.decomposition.contributions -> plots.contributions
-analysis.decomposition.streamed -> plots.contributions
-analysis.eigenmodes -> plots.matrix
+analysis.decomposition.contributions -> plots.bars
+analysis.decomposition.streamed -> plots.bars
+analysis.eigenmodes -> plots.matrices
 analysis.eigenmodes -> plots.mode_ends
-analysis.near_copies.near_copies -> plots.duplicates
-analysis.rarefaction.rarefaction -> plots.rarefaction
-analysis.reweighting.reweighting -> plots.reweighting
-analysis.selection.selection -> plots.selection
+analysis.near_copies.near_copies -> plots.bars
+analysis.rarefaction.rarefaction -> plots.curves
+analysis.reweighting.reweighting -> plots.bars
+analysis.selection.selection -> plots.curves
 cli.commands -> root
 cli.comparing -> root
 cli.explaining -> root
@@ -70,17 +70,13 @@ data.collection -> io.kinds
 intake -> scoring
 present.charts -> _report.document
 present.charts -> _report.words
-present.charts -> plots._style
-present.svg -> plots._style
+present.charts -> plots.style
+present.svg -> plots.style
 results.base -> scoring
 """
 
 # Private modules that are imported outside of their folder.
 PRIVATE = """
-_report._page_colours -> plots._style
-_report.items -> plots._items
-present.charts -> plots._style
-present.svg -> plots._style
 """
 
 

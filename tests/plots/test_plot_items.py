@@ -14,7 +14,7 @@ import vendimeter as vm
 from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.kernels import Match, Morgan, Pixels
 from vendimeter.plots import draw
-from vendimeter.plots._items import Box, item_at, kind_of, wrapped
+from vendimeter.plots.items import Box, item_at, kind_of, wrapped
 
 PICTURE = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
 
@@ -187,7 +187,7 @@ def test_one_item_of_any_collection():
 def test_a_molecule_too_large_to_make_out_is_written(ax):
     pytest.importorskip("rdkit")
     from vendimeter._report.items import _formula
-    from vendimeter.plots._items import _molecule
+    from vendimeter.plots.items import _molecule
 
     assert _molecule("C" * 250) is not None
     assert _molecule("C" * 251) is None

@@ -36,7 +36,7 @@ from vendimeter._report.document import (
 )
 from vendimeter._report.page import render
 from vendimeter.errors import InputError, MissingDependencyError
-from vendimeter.plots._style import PALETTE
+from vendimeter.plots.style import PALETTE
 
 VENDOR = Path(vendimeter._report.__file__).parent / "assets" / "vendor"
 

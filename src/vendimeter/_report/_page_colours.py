@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vendimeter.plots._style import GREY, LIGHT, PALETTE
+from vendimeter.plots.style import GREY, LIGHT, PALETTE
 
 __all__ = ["INK", "PAPER", "themed"]
 

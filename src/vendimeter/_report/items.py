@@ -22,7 +22,7 @@ from vendimeter.errors import InputError, MissingDependencyError, printable
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require
-from vendimeter.plots._items import _pixels, _words, item_at, kind_of
+from vendimeter.plots.items import _pixels, _words, item_at, kind_of
 from vendimeter.present.colours import coloured, png
 
 __all__ = ["Shown", "Source", "source_of"]

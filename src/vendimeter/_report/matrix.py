@@ -9,7 +9,7 @@ from vendimeter._report.document import Block, Gallery, Item, Paragraph, Section
 from vendimeter._report.words import counted, figure, named
 from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
-from vendimeter.plots.matrix import _colours
+from vendimeter.plots.matrices import _colours
 from vendimeter.present.colours import coloured, png
 
 __all__ = ["section"]

@@ -155,7 +155,7 @@ class Bandwidths(Result):
 
     def plot(self, ax: Any = None) -> Display:
         """Draw the score against the scale, or a bar a kernel; see `vendimeter.plots`."""
-        from vendimeter.plots.bandwidths import plot_bandwidths
+        from vendimeter.plots.curves import plot_bandwidths
 
         return plot_bandwidths(self, ax)
 

@@ -275,7 +275,7 @@ class Modes(Result):
 
     def plot_matrix(self, ax: Any = None, *, order: Any = "modes", most: int = 1000) -> Display:
         """The matrix of similarities in an order that makes it readable; see `vendimeter.plots.kernel_matrix`."""
-        from vendimeter.plots.matrix import matrix_of
+        from vendimeter.plots.matrices import matrix_of
 
         return matrix_of(
             self._similarity, self.ordering(order), groups=self._groups, named=order, most=most, ax=ax

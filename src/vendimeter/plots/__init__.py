@@ -5,13 +5,13 @@ the axes to draw on, or makes a figure, and gives back a `Display` with ``ax_`` 
 by colour-blind readers; text of the user's is drawn as it stands, never as mathematics or markup.
 """
 
-from vendimeter.plots._items import draw
-from vendimeter.plots._style import PALETTE, Display
 from vendimeter.plots.galleries import gallery
 from vendimeter.plots.grouped import groups
-from vendimeter.plots.matrix import kernel_matrix
+from vendimeter.plots.items import draw
+from vendimeter.plots.matrices import kernel_matrix
 from vendimeter.plots.mode_ends import exemplars, modes
 from vendimeter.plots.spectra import profile, spectrum
+from vendimeter.plots.style import PALETTE, Display
 
 __all__ = [
     "PALETTE",

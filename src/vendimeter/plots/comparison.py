@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.errors import EmptyError
-from vendimeter.plots._style import (
+from vendimeter.plots.style import (
     AS_IT_STANDS,
     GREY,
     LIGHT,

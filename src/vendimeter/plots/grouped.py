@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import EmptyError, InputError, brief, unknown
-from vendimeter.plots._style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, shown, ticks
+from vendimeter.plots.style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, shown, ticks
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_order

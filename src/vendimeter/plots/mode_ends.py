@@ -10,8 +10,8 @@ import numpy as np
 from vendimeter.data.arrays import length
 from vendimeter.errors import InputError, brief
 from vendimeter.options import whole_number
-from vendimeter.plots._items import CELLS, Sheet, check_kind, item_at, kind_of
-from vendimeter.plots._style import GREY, PALETTE, Display, axes, legend
+from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
+from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend
 
 if TYPE_CHECKING:
     from vendimeter.analysis.eigenmodes import Modes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError, UnansweredError, brief
-from vendimeter.plots._style import PALETTE, Display, axes, legend
+from vendimeter.plots.style import PALETTE, Display, axes, legend
 from vendimeter.results.score import Profile, Score, order_name
 from vendimeter.spectrum import Eigenvalues, Spectrum
 

@@ -13,7 +13,7 @@ from typing import Any
 from vendimeter._report.document import Chart, Table
 from vendimeter._report.words import joined
 from vendimeter.errors import printable
-from vendimeter.plots._style import GREY, PALETTE
+from vendimeter.plots.style import GREY, PALETTE
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
 

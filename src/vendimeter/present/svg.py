@@ -9,7 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from vendimeter.errors import printable
-from vendimeter.plots._style import GREY, PALETTE
+from vendimeter.plots.style import GREY, PALETTE
 from vendimeter.present.charts import PERCENT, Axis, Layer, extent, values_of
 from vendimeter.present.colours import hex_colour
 

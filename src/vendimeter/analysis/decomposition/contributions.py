@@ -406,7 +406,7 @@ class Contributions(Result):
         k : int
             How many of each are pointed out.
         """
-        from vendimeter.plots.contributions import plot_contributions
+        from vendimeter.plots.bars import plot_contributions
 
         return plot_contributions(self, ax, names=names, k=k)
 

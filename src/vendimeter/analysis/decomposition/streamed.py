@@ -505,6 +505,6 @@ class WrittenContributions(Result):
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
         """
-        from vendimeter.plots.contributions import plot_written
+        from vendimeter.plots.bars import plot_written
 
         return plot_written(self, ax)

@@ -279,7 +279,7 @@ class Duplicates(Result):
 
     def plot(self, ax: Any = None) -> Display:
         """Draw the sizes of the clusters; see `vendimeter.plots`."""
-        from vendimeter.plots.duplicates import plot_duplicates
+        from vendimeter.plots.bars import plot_duplicates
 
         return plot_duplicates(self, ax)
 

@@ -146,7 +146,7 @@ class Rarefaction(Result):
 
     def plot(self, ax: Any = None) -> Display:
         """The curve with its band, and the population beside it; see `vendimeter.plots.rarefaction`."""
-        from vendimeter.plots.rarefaction import curve
+        from vendimeter.plots.curves import curve
 
         return curve(self, ax)
 

@@ -119,7 +119,7 @@ class Reweighting(Result):
 
     def plot(self, ax: Any = None) -> Display:
         """The share of the weight that the heaviest items hold together, against how many they are."""
-        from vendimeter.plots.reweighting import plot_weights
+        from vendimeter.plots.bars import plot_weights
 
         return plot_weights(self, ax)
 

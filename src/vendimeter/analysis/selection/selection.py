@@ -280,7 +280,7 @@ class Selection(Result):
 
     def plot(self, ax: Any = None) -> Display:
         """The score reached against the number of items, for each method, and that of the whole collection."""
-        from vendimeter.plots.selection import plot_selection
+        from vendimeter.plots.curves import plot_selection
 
         return plot_selection(self, ax)
 

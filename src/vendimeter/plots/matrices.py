@@ -15,7 +15,7 @@ from vendimeter.data.groups import Membership, read
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
 from vendimeter.options import as_number, check_rng, whole_number
-from vendimeter.plots._style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
+from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
 from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 

@@ -17,7 +17,7 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.pictures import CHANNELS, bands, is_image
 from vendimeter.errors import InputError, brief, printable, unknown
 from vendimeter.optional import require
-from vendimeter.plots._style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, shown
+from vendimeter.plots.style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, shown
 
 __all__ = ["CELLS", "KINDS", "Box", "Sheet", "draw", "item_at", "kind_of"]
 
