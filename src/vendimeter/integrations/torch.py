@@ -23,7 +23,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from vendimeter.errors import InputError, UnansweredError
-from vendimeter.integrations._torch_checks import (
+from vendimeter.integrations.torch_checks import (
     ENTRY_TOLERANCE,
     Faults,
     check_kernel,
