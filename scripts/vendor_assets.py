@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src" / "vendimeter" / "_report" / "assets" / "vendor"
+TARGET = Path(__file__).parents[1] / "src" / "vendimeter" / "reports" / "assets" / "vendor"
 
 
 @dataclass(frozen=True)

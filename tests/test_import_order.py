@@ -22,16 +22,11 @@ LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 
 # Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
 # it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
-MOVES = {
-    "intake": "_report.given",
-    "reports": "_report",
-}
+MOVES = {}
 PLACES = {module: package for package, modules in MOVES.items() for module in modules.split()}
 
 # Imports of a package above that stay: results draw themselves; the package's version and public names.
 ALLOWED = """
-_report.builder -> root
-_report.provenance -> root
 analysis.bandwidths -> plots.curves
 analysis.comparison.comparison -> plots.comparison
 analysis.comparison.differences -> plots.comparison
@@ -54,23 +49,23 @@ cli.reporting -> root
 cli.scoring -> root
 cli.selecting -> root
 compat.vendi -> root
+reports.report -> root
+reports.sections.provenance -> root
 results.groups -> plots
 results.score -> plots
 """
 
 # Imports of a package above that have to go.
 TO_GO = """
-_report.given -> analysis.comparison.groups
-_report.given -> scoring
 analysis.near_copies.hashing -> metrics.graphs
 analysis.near_copies.near_copies -> metrics.graphs
 data.collection -> io.base
 data.collection -> io.columns
 data.collection -> io.kinds
 intake -> scoring
-present.charts -> _report.document
-present.charts -> _report.words
 present.charts -> plots.style
+present.charts -> reports.document
+present.charts -> reports.words
 present.svg -> plots.style
 results.base -> scoring
 """

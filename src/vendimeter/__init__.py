@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vendimeter import encoders, errors, kernels, metrics, plots
-    from vendimeter._report.builder import Report, report
     from vendimeter.analysis import family
     from vendimeter.analysis.bandwidths import Bandwidths, bandwidth
     from vendimeter.analysis.comparison.comparison import Comparison, compare
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from vendimeter.analysis.selection.selection import Selection, select
     from vendimeter.data.collection import Collection
     from vendimeter.io.reading import read, read_batches
+    from vendimeter.reports.report import Report, report
     from vendimeter.results.groups import GroupMeans, GroupScores
     from vendimeter.results.score import Profile, Score
     from vendimeter.scoring import plan, profile, score, score_groups
@@ -78,7 +78,6 @@ _MODULES = {name: name for name in ("encoders", "errors", "kernels", "metrics", 
 _HOMES = {
     name: home
     for home, names in {
-        "_report.builder": ("Report", "report"),
         "analysis.bandwidths": ("Bandwidths", "bandwidth"),
         "analysis.comparison.comparison": ("Comparison", "compare"),
         "analysis.decomposition.contributions": ("Contributions", "contributions"),
@@ -90,6 +89,7 @@ _HOMES = {
         "analysis.selection.selection": ("Selection", "select"),
         "data.collection": ("Collection",),
         "io.reading": ("read", "read_batches"),
+        "reports.report": ("Report", "report"),
         "results.groups": ("GroupMeans", "GroupScores"),
         "results.score": ("Profile", "Score"),
         "scoring": ("plan", "profile", "score", "score_groups"),

@@ -7,7 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from vendimeter._report.document import (
+from vendimeter.reports.document import (
     ByOrder,
     Chart,
     Code,

@@ -16,7 +16,7 @@ import pytest
 
 import vendimeter.cli
 from browser.report_documents import calm, hostile
-from vendimeter._report.page import render
+from vendimeter.reports.page import render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
 
@@ -377,7 +377,7 @@ def test_axe_finds_no_serious_fault(browser, files, name, scheme):
 
 
 def test_a_report_of_real_captions_is_drawn_whole(browser, tmp_path):
-    from vendimeter._report.builder import report
+    from vendimeter.reports.report import report
 
     captions = Path(vendimeter.cli.__file__).parent / "data" / "captions.csv"
     with captions.open(encoding="utf-8", newline="") as file:
@@ -401,7 +401,7 @@ def test_a_report_of_real_captions_is_drawn_whole(browser, tmp_path):
 
 
 def test_without_scripts_no_text_leaves_its_chart(browser, tmp_path):
-    from vendimeter._report.builder import report
+    from vendimeter.reports.report import report
 
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((400, 8)) * np.geomspace(1, 0.003, 8)  # small shares have long labels

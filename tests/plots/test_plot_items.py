@@ -186,8 +186,8 @@ def test_one_item_of_any_collection():
 
 def test_a_molecule_too_large_to_make_out_is_written(ax):
     pytest.importorskip("rdkit")
-    from vendimeter._report.items import _formula
     from vendimeter.plots.items import _molecule
+    from vendimeter.reports.items import _formula
 
     assert _molecule("C" * 250) is not None
     assert _molecule("C" * 251) is None

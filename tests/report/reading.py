@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vendimeter._report.document import Block, ByOrder, Chart, Document, Gallery, Group, Section, Table
+from vendimeter.reports.document import Block, ByOrder, Chart, Document, Gallery, Group, Section, Table
 
 B = TypeVar("B", bound=Block)
 

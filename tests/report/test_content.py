@@ -9,7 +9,7 @@ import pytest
 
 import vendimeter as vm
 from report.reading import blocks, columns, cosine, drawn, hill, section, text_of, titled
-from vendimeter._report.document import Chart, Facts, Paragraph, Table
+from vendimeter.reports.document import Chart, Facts, Paragraph, Table
 
 ORDERS = {"0": 0.0, "1": 1.0, "2": 2.0, "inf": math.inf}
 

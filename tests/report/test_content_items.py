@@ -11,9 +11,9 @@ import pytest
 
 import vendimeter as vm
 from report.reading import blocks, columns, cosine, drawn, hill, section, text_of, texts, titled
-from vendimeter._report.document import Chart, Gallery, Group, Table
-from vendimeter._report.items import PICTURES, Shown
 from vendimeter.errors import InputError
+from vendimeter.reports.document import Chart, Gallery, Group, Table
+from vendimeter.reports.items import PICTURES, Shown
 
 PIL = pytest.importorskip("PIL.Image")
 MINUS = "−"
@@ -259,7 +259,7 @@ def test_pictures_are_small_and_can_be_decoded():
 
 
 def test_there_is_room_for_so_many_pictures_and_no_more(monkeypatch):
-    monkeypatch.setattr("vendimeter._report.subject.Shown", functools.partial(Shown, room=20_000))
+    monkeypatch.setattr("vendimeter.reports.sample.Shown", functools.partial(Shown, room=20_000))
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 255, size=(40, 64, 64, 3), dtype=np.uint8)
     page = vm.report(pictures, "pixels")

@@ -16,8 +16,6 @@ from scipy.sparse.csgraph import connected_components
 
 import vendimeter as vm
 from report.reading import blocks, columns, cosine, hill, section, text_of, titled
-from vendimeter._report import builder, companions
-from vendimeter._report.document import Chart, Code, Gallery, Table
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -26,6 +24,9 @@ from vendimeter.errors import (
     UnknownNameError,
     VendimeterError,
 )
+from vendimeter.reports import report as builder
+from vendimeter.reports.document import Chart, Code, Gallery, Table
+from vendimeter.reports.sections import metrics as companions
 
 
 def collections() -> dict[str, np.ndarray]:
@@ -227,7 +228,7 @@ def test_a_section_that_fails_says_why(monkeypatch):
 
 
 def test_an_order_that_cannot_be_answered_is_an_error_or_said_first(monkeypatch):
-    monkeypatch.setattr("vendimeter._report.analyses.Analyses._is_exact", lambda *_: False)
+    monkeypatch.setattr("vendimeter.reports.analyses.Analyses._is_exact", lambda *_: False)
     with pytest.raises(
         UnansweredError, match=r"q=0, the rank, needs all eigenvalues.*--limit.*another order"
     ):

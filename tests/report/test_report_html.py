@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-import vendimeter._report
+import vendimeter.reports
 from browser.report_documents import HOSTILE, calm, hostile, picture
-from vendimeter._report import page
-from vendimeter._report._page_svg import inline_svg
-from vendimeter._report._page_text import as_json, figures, shown
-from vendimeter._report.document import (
+from vendimeter.errors import InputError, MissingDependencyError
+from vendimeter.plots.style import PALETTE
+from vendimeter.reports import page
+from vendimeter.reports.document import (
     Block,
     ByOrder,
     Chart,
@@ -34,11 +34,11 @@ from vendimeter._report.document import (
     Section,
     Table,
 )
-from vendimeter._report.page import render
-from vendimeter.errors import InputError, MissingDependencyError
-from vendimeter.plots.style import PALETTE
+from vendimeter.reports.foreign_svg import inline_svg
+from vendimeter.reports.page import render
+from vendimeter.reports.page_text import as_json, figures, shown
 
-VENDOR = Path(vendimeter._report.__file__).parent / "assets" / "vendor"
+VENDOR = Path(vendimeter.reports.__file__).parent / "assets" / "vendor"
 
 
 @dataclass

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vendimeter._report.document import Chart, Table
-from vendimeter._report.words import joined
 from vendimeter.errors import printable
 from vendimeter.plots.style import GREY, PALETTE
+from vendimeter.reports.document import Chart, Table
+from vendimeter.reports.words import joined
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
 

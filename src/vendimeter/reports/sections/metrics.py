@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, Column, Section, Table
-from vendimeter._report.words import finite, note, of_order
 from vendimeter.data import tables as _tables
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
@@ -24,6 +21,9 @@ from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator
 from vendimeter.present.charts import distinct_names
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Block, Column, Section, Table
+from vendimeter.reports.words import finite, note, of_order
 
 __all__ = ["check_features", "section"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, Chart, Column, Paragraph, Section, Table
-from vendimeter._report.words import counted, figure, finite, note, order_sign, shares
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import _known
 from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
+from vendimeter.reports.words import counted, figure, finite, note, order_sign, shares
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 

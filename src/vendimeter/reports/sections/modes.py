@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, Chart, Column, Gallery, Group, Section, Table
-from vendimeter._report.words import counted, named, note, shares
 from vendimeter.analysis.eigenmodes import Modes
 from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Block, Chart, Column, Gallery, Group, Section, Table
+from vendimeter.reports.words import counted, named, note, shares
 
 __all__ = ["section"]
 

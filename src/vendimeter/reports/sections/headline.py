@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
-from vendimeter._report.words import (
+from vendimeter.errors import VendimeterError
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
+from vendimeter.reports.words import (
     apart,
     claim,
     counted,
@@ -22,7 +23,6 @@ from vendimeter._report.words import (
     sentence,
     shares,
 )
-from vendimeter.errors import VendimeterError
 from vendimeter.results.groups import Mean
 from vendimeter.results.score import order_name
 from vendimeter.scoring import score_groups

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import Block, Gallery, Item, Paragraph, Section
-from vendimeter._report.words import counted, figure, named
 from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
 from vendimeter.plots.matrices import _colours
 from vendimeter.present.colours import coloured, png
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Block, Gallery, Item, Paragraph, Section
+from vendimeter.reports.words import counted, figure, named
 
 __all__ = ["section"]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.document import (
+from vendimeter.analysis.decomposition.contributions import Contributions
+from vendimeter.present.charts import Axis, Layer, chart
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import (
     Block,
     ByOrder,
     Chart,
@@ -16,9 +18,7 @@ from vendimeter._report.document import (
     Section,
     Table,
 )
-from vendimeter._report.words import figure, note, of_order
-from vendimeter.analysis.decomposition.contributions import Contributions
-from vendimeter.present.charts import Axis, Layer, chart
+from vendimeter.reports.words import figure, note, of_order
 from vendimeter.results.score import order_name
 
 __all__ = ["section"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import RAREFIED, Analyses
-from vendimeter._report.document import Block, Column, Paragraph, Section, Table
-from vendimeter._report.words import counted, note
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
 from vendimeter.present.charts import Axis, Layer, chart, distinct_names
+from vendimeter.reports.analyses import RAREFIED, Analyses
+from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
+from vendimeter.reports.words import counted, note
 
 __all__ = ["section"]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.held import is_narrow
-from vendimeter._report.subject import Part, Subject
 from vendimeter.analysis.comparison.comparison import Comparison, compare
 from vendimeter.analysis.decomposition.contributions import Contributions, contributions
 from vendimeter.analysis.eigenmodes import Modes, modes
@@ -19,6 +17,7 @@ from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, rarefy
 from vendimeter.data.arrays import plain
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
+from vendimeter.reports.sample import Part, Subject, is_narrow
 from vendimeter.results.score import Profile, Score
 from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features

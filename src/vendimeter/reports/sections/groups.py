@@ -6,19 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.alike_groups import alike
-from vendimeter._report.analyses import TESTED, Analyses
-from vendimeter._report.document import (
+from vendimeter.analysis.comparison.comparison import Comparison
+from vendimeter.errors import brief
+from vendimeter.plots.comparison import _beside
+from vendimeter.present.charts import Axis, Layer, chart, distinct_names
+from vendimeter.present.colours import coloured, png
+from vendimeter.reports.analyses import TESTED, Analyses
+from vendimeter.reports.document import (
     Block,
     ByOrder,
     Chart,
     Column,
     Fact,
     Facts,
+    Gallery,
+    Item,
+    Paragraph,
     Section,
     Table,
 )
-from vendimeter._report.words import (
+from vendimeter.reports.words import (
     apart,
     counted,
     figure,
@@ -29,12 +36,79 @@ from vendimeter._report.words import (
     order_sign,
     without_advice,
 )
-from vendimeter.analysis.comparison.comparison import Comparison
-from vendimeter.errors import brief
-from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 from vendimeter.results.score import order_name, percentage
 
-__all__ = ["section"]
+__all__ = ["alike", "section"]
+
+
+# -------------------------------------------------------------------------------------------------------- alike groups
+
+# How alike groups are: a chart of similarities, or a picture where they are many, and the most alike pairs.
+
+CELLS = 30  # groups whose similarities are a chart; those of more are a picture
+SIDE = 250  # pixels of that
+PAIRS = 20  # pairs of groups in a table
+
+
+def alike(found: Comparison, names: list[str], what: str) -> list[Block]:
+    """How alike the groups are; `what` is what one of them is called."""
+    if found.similarity is None:
+        return []
+    there = np.flatnonzero(~np.isnan(np.diagonal(found.similarity)))
+    if len(there) < 2:
+        return []
+    order = there[_beside(found.similarity[np.ix_(there, there)])]
+    matrix = found.similarity[np.ix_(order, order)]
+    a, b = np.triu_indices(len(order), 1)
+    nearest = np.argsort(-matrix[a, b], kind="stable")[:PAIRS]
+    rows = [[names[order[a[i]]], names[order[b[i]]], float(matrix[a[i], b[i]])] for i in nearest.tolist()]
+    pairs = Table(
+        [Column(what), Column("is like"), Column("similarity", "bar", digits=3)],
+        rows,
+        "The pairs that are most alike.",
+        more=len(a) - len(rows),
+    )
+    words = (
+        f"How alike any two {what}s are, from 0 (nothing in common) to 1 (of the same composition). Most alike are "
+        f"{rows[0][0]} and {rows[0][1]} with {figure(rows[0][2], 3)}; in the mean it is "
+        f"{figure(float(matrix[a, b].mean()), 3)}."
+    )
+    if len(order) == 2:
+        return [
+            Paragraph(
+                f"{rows[0][0]} and {rows[0][1]} are alike to {figure(rows[0][2], 3)}, from 0 (nothing in common) to 1 "
+                "(of the same composition)."
+            )
+        ]
+    if len(order) > CELLS:
+        return [_picture(matrix, words, what), pairs]
+    shown = [names[g] for g in order.tolist()]
+    cells = [
+        {"x": shown[j], "y": shown[i], "value": float(matrix[i, j])}
+        for i in range(len(order))
+        for j in range(len(order))
+    ]
+    drawn = chart(
+        f"How alike the {what}s are",
+        words,
+        Axis("", names=shown),
+        Axis("", names=shown),
+        [Layer("cell", cells, {"y": what, "x": "with", "value": "similarity"})],
+        table=pairs,
+        height=max(200, min(620, 120 + 26 * len(order))),
+    )
+    return [drawn]
+
+
+def _picture(matrix: np.ndarray, words: str, what: str) -> Gallery:
+    low = float(matrix.min())
+    scale = max(1, SIDE // len(matrix))
+    pixels = np.kron(coloured(matrix, low=low), np.ones((scale, scale, 1), dtype=np.uint8))
+    caption = f"dark: {figure(low, 2)}; light: 1; {what}s that are alike are beside each other"
+    return Gallery([Item("", png(pixels), caption=caption)], f"How alike the {what}s are", words, large=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- grouped
 
 LINES = 40  # groups of a chart: of more the highest and the lowest half
 ROWS = 200  # of a table

@@ -6,9 +6,9 @@ import math
 import re
 from typing import Any
 
-from vendimeter._report.document import Paragraph
 from vendimeter.analysis.rarefaction.population import Population
 from vendimeter.errors import printable
+from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score, _significant, order_name, percentage
 
 __all__ = [

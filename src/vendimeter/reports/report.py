@@ -13,24 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import __version__
-from vendimeter._report import (
-    companions,
-    convergence,
-    extremes,
-    grouped,
-    headline,
-    matrix,
-    near_duplicates,
-    provenance,
-    shown_modes,
-    spectra,
-)
-from vendimeter._report.analyses import Analyses
-from vendimeter._report.calls import call_of
-from vendimeter._report.companions import check_features
-from vendimeter._report.document import Document, Paragraph, Section
-from vendimeter._report.subject import Subject, subject_of
-from vendimeter._report.words import counted, note, order_sign
 from vendimeter.analysis.near_copies.near_copies import SearchOptions
 from vendimeter.data import frames
 from vendimeter.data.collection import Collection
@@ -50,6 +32,36 @@ from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped
+from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.document import Document, Paragraph, Section
+from vendimeter.reports.sample import Subject, subject_of
+from vendimeter.reports.sections import (
+    convergence,
+    headline,
+    matrix,
+    provenance,
+)
+from vendimeter.reports.sections import (
+    groups as grouped,
+)
+from vendimeter.reports.sections import (
+    items as extremes,
+)
+from vendimeter.reports.sections import (
+    metrics as companions,
+)
+from vendimeter.reports.sections import (
+    modes as shown_modes,
+)
+from vendimeter.reports.sections import (
+    near_copies as near_duplicates,
+)
+from vendimeter.reports.sections import (
+    spectrum as spectra,
+)
+from vendimeter.reports.sections.metrics import check_features
+from vendimeter.reports.sections.provenance import call_of
+from vendimeter.reports.words import counted, note, order_sign
 from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_orders
 
@@ -233,7 +245,7 @@ def report(
         call = command if command is not None else call_of(given)
         document = _document(samples, analyses, reference, features, title, call, notes, bar.step)
         bar.step(0.98, "the page")
-        from vendimeter._report.page import render
+        from vendimeter.reports.page import render
 
         return Report(document, render(document))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.analyses import Analyses, Copies
-from vendimeter._report.document import Block, Column, Gallery, Section, Table
-from vendimeter._report.words import apart, counted, named, note, of_order
 from vendimeter.analysis.near_copies.near_copies import Duplicates
+from vendimeter.reports.analyses import Analyses, Copies
+from vendimeter.reports.document import Block, Column, Gallery, Section, Table
+from vendimeter.reports.words import apart, counted, named, note, of_order
 from vendimeter.results.score import Score
 
 __all__ = ["items_of", "section"]

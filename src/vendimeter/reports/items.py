@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter._report.document import Item
 from vendimeter.data.arrays import length
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, to_host
@@ -24,6 +23,7 @@ from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require
 from vendimeter.plots.items import _pixels, _words, item_at, kind_of
 from vendimeter.present.colours import coloured, png
+from vendimeter.reports.document import Item
 
 __all__ = ["Shown", "Source", "source_of"]
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from html import escape
 from xml.etree import ElementTree
 
-from vendimeter._report._page_colours import INK, PAPER, themed
-from vendimeter._report._page_text import shown
 from vendimeter.errors import InputError
+from vendimeter.reports.page_text import INK, PAPER, shown, themed
 
 __all__ = ["inline_svg"]
 
