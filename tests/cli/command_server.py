@@ -32,7 +32,7 @@ def imported() -> None:
     """Have in memory what the commands import."""
     for name in LIBRARIES:
         importlib.import_module(name)
-    from vendimeter.cli.commands import COMMANDS
+    from vendimeter.cli.main import COMMANDS
 
     for name in (*COMMANDS.values(), *PARTS):
         importlib.import_module(f"vendimeter.cli.{name}")

@@ -295,7 +295,7 @@ def test_more_than_fits_is_streamed(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     from vendimeter.cli import inputs
-    from vendimeter.cli.commands import vendi as command
+    from vendimeter.cli.main import vendi as command
 
     X = np.random.default_rng(0).standard_normal((10_000, 4))
     np.savez(tmp_path / "x.npz", v=X, label=np.arange(10_000) % 3)
@@ -391,7 +391,7 @@ def test_the_help_names_all_kinds_and_kernels():
     ("rbf", vm.kernels.RBF()),
 ])  # fmt: skip
 def test_kernels_with_parameters(text, kernel):
-    from vendimeter.cli.kernel_text import kernel_of
+    from vendimeter.cli.inputs import kernel_of
 
     assert kernel_of(text) == kernel
 
@@ -407,7 +407,7 @@ def test_kernels_with_parameters(text, kernel):
     ("[" * 3000, "cannot be read"),
 ])  # fmt: skip
 def test_bad_kernels(text, message):
-    from vendimeter.cli.kernel_text import kernel_of
+    from vendimeter.cli.inputs import kernel_of
 
     with pytest.raises(vm.errors.InputError, match=message.replace("(", r"\(")):
         kernel_of(text)
@@ -469,7 +469,7 @@ def test_a_kernel_says_what_samples_are(tmp_path):
 
 
 def test_parameters_of_encoders_are_not_thrown_away():
-    from vendimeter.cli.kernel_text import kernel_of
+    from vendimeter.cli.inputs import kernel_of
 
     kernel = kernel_of("sentences('my/model', batch_size=2)")
     assert (kernel.encoder.model, kernel.encoder.batch_size) == ("my/model", 2)

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from cli.long_runs import RNG, run, ten_files, unfinished
-from vendimeter.cli import amounts, fingerprints
+from vendimeter.cli import fingerprints
+from vendimeter.cli import fingerprints as amounts
 from vendimeter.cli.checkpoints import reading_fingerprint
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from cli.command_runs import Warm
-from vendimeter.cli.describing import schema_text
-from vendimeter.cli.outputs import SCHEMA
+from vendimeter.cli.output import SCHEMA
+from vendimeter.cli.schema import schema_text
 
 SCHEMA_TEXT = json.loads(schema_text())
 
@@ -190,7 +190,7 @@ def test_merged_sums_and_what_is_written_beside_rows(warm: Warm, samples: Path, 
 
 def test_infinite_and_missing_numbers_are_null() -> None:
     from vendimeter.cli.options import Output
-    from vendimeter.cli.outputs import Answer, rendered
+    from vendimeter.cli.output import Answer, rendered
 
     values = {
         "a": math.nan,
@@ -236,7 +236,7 @@ def test_the_schema_is_strict_and_every_field_has_a_description(warm: Warm, tmp_
 
 
 def test_every_command_that_gives_json_is_in_the_schema() -> None:
-    from vendimeter.cli.commands import COMMANDS, vendi
+    from vendimeter.cli.main import COMMANDS, vendi
 
     given = {
         name

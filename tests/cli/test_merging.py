@@ -13,7 +13,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.cli.checkpoints import Checkpoint, Place
-from vendimeter.cli.merging import merge_files, save
+from vendimeter.cli.merge import merge_files, save
 from vendimeter.cli.streaming import streamed
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError

@@ -234,7 +234,7 @@ def test_merge_is_the_score_of_all(warm: Warm, samples: Path, tmp_path: Path, ve
 
 
 def test_the_list_of_kernels_is_that_of_the_library(warm: Warm, tmp_path: Path) -> None:
-    from vendimeter.cli.listing import ABOUT
+    from vendimeter.cli.kernels import ABOUT
     from vendimeter.encoders import by_name
 
     rows = warm("kernels", "--json", cwd=tmp_path).result["kernels"]

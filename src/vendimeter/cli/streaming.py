@@ -14,11 +14,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from vendimeter.cli.amounts import items_expected
 from vendimeter.cli.checkpoints import Checkpoint, Place
-from vendimeter.cli.failures import Stopped
+from vendimeter.cli.fingerprints import items_expected
 from vendimeter.cli.inputs import Input
-from vendimeter.cli.merging import refuse_existing, save
+from vendimeter.cli.main import Stopped
+from vendimeter.cli.merge import refuse_existing, save
 from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
 from vendimeter.present.progress import FIRST, Progress
@@ -87,7 +87,7 @@ def streamed(
     files, form, limit
         What is read, as the user named it, for the fraction that is done; without it only the rate is shown.
     save_to : Path, optional
-        Where to write the accumulator, for `vendimeter.cli.merging.merge_files`.
+        Where to write the accumulator, for `vendimeter.cli.merge.merge_files`.
     overwrite : bool
         Whether a file of that name may be replaced.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from vendimeter.cli.inputs import Input, opened
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
-from vendimeter.cli.outputs import Answer, Source
+from vendimeter.cli.output import Answer, Source
 from vendimeter.data.collection import Collection
 from vendimeter.errors import CacheWarning, InputError, ToleranceWarning, unknown
 from vendimeter.io.sources import File, telling

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from vendimeter.cli.outputs import Answer
+    from vendimeter.cli.output import Answer
     from vendimeter.present.tables import Sheet
 
 __all__ = [

@@ -71,7 +71,7 @@ def check_target(
     Files that are there and not to be overwritten, files that are read, and one name for two things. Those in `shared`
     may be there, since a run goes on from them.
     """
-    from vendimeter.cli.merging import refuse_existing, refuse_input
+    from vendimeter.cli.merge import refuse_existing, refuse_input
 
     if output.table is not None and output.form in ("text", "json"):
         raise click.UsageError(
@@ -95,7 +95,7 @@ def check_target(
 
 def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
     """Give the answer in the form that was asked for."""
-    from vendimeter.cli.failures import check_interrupted
+    from vendimeter.cli.main import check_interrupted
     from vendimeter.present.terminal import say
 
     check_interrupted()
@@ -126,7 +126,7 @@ def _for_stream(text: str, form: str) -> str:
 @contextlib.contextmanager
 def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A name beside `path` to write to, which takes its place when all is done; on any error nothing stays."""
-    from vendimeter.cli.merging import refuse_existing
+    from vendimeter.cli.merge import refuse_existing
 
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
@@ -154,7 +154,7 @@ def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 def _placed(beside: Path, target: Path) -> None:
     """Give a file its name, which must be free."""
-    from vendimeter.cli.merging import refuse_existing
+    from vendimeter.cli.merge import refuse_existing
 
     try:
         os.link(beside, target)  # unlike a renaming, it fails where somebody else made the file meanwhile

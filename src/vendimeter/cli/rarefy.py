@@ -42,7 +42,7 @@ def rarefy(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, Sheet, check_target, emit
 
     check_target(output, files)
     order = work.one_order(q)

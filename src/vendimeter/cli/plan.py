@@ -37,7 +37,7 @@ def plan(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, Sheet, check_target, emit
 
     check_target(output, files)
     orders = work.orders_of(q)

@@ -52,7 +52,7 @@ def select(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, Sheet, check_target, emit
     from vendimeter.errors import InputError
 
     check_target(output, files)

@@ -64,7 +64,7 @@ def compare(
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.inputs import bare, several
-    from vendimeter.cli.outputs import Answer, Source, check_target, emit
+    from vendimeter.cli.output import Answer, Source, check_target, emit
     from vendimeter.kernels import as_kernel
     from vendimeter.present.terminal import say
 
@@ -130,7 +130,7 @@ def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] 
 
 
 def _sheets(result: Any) -> list[Any]:
-    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.output import Sheet
     from vendimeter.present.tables import ranked
 
     columns = dict(result._columns())

@@ -29,7 +29,7 @@ PAGE, DIGITS, CAPTIONS = "vendimeter-demo.html", "digits.npz", "captions.csv"
 @option("Files", "--force", is_flag=True, help="Overwrite files that exist.")
 def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     """Score handwritten digits and a few dozen captions that come with the project, and write a report."""
-    from vendimeter.cli.merging import refuse_existing
+    from vendimeter.cli.merge import refuse_existing
 
     page = page or Path(PAGE)
     refuse_existing(page, force or _is_ours(page))  # before the tour, which ends with it
@@ -42,8 +42,8 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
         raise click.ClickException("the demo needs scikit-learn: pip install 'vendimeter[demo]'") from None
     import numpy as np
 
-    from vendimeter.cli.outputs import written
-    from vendimeter.cli.reporting import written_report
+    from vendimeter.cli.output import written
+    from vendimeter.cli.report import written_report
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
@@ -97,7 +97,7 @@ def _is_ours(page: Path) -> bool:
 
 def _score(path: Path, reading: Reading) -> None:
     from vendimeter.cli.options import Output
-    from vendimeter.cli.outputs import emit
-    from vendimeter.cli.scoring import answer_of
+    from vendimeter.cli.output import emit
+    from vendimeter.cli.score import answer_of
 
     emit(answer_of((str(path),), reading, Similarity(), Running(quiet=True)), Output())

@@ -11,7 +11,7 @@ from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
 
 if TYPE_CHECKING:
-    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.output import Sheet
     from vendimeter.data.collection import Collection
 
 __all__ = ["explain"]
@@ -57,7 +57,7 @@ def explain(
 ) -> None:
     """Show which items add diversity and which do not, what is there twice, and what the different things are."""
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, emit
+    from vendimeter.cli.output import Answer, emit
 
     _check_written(write, files, output)
     order = work.one_order(q)
@@ -88,7 +88,7 @@ def explain(
 
 def _check_written(write: Path | None, files: tuple[str, ...], output: Output) -> None:
     """Refuse to replace what is there; a folder may be there, if it is empty."""
-    from vendimeter.cli.outputs import check_target
+    from vendimeter.cli.output import check_target
     from vendimeter.errors import InputError
 
     folder = write is not None and write.is_dir()
@@ -118,7 +118,7 @@ def _explained(
     grouped: bool,
 ) -> tuple[str, list[Sheet], dict[str, Any]]:
     import vendimeter as vm
-    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.output import Sheet
     from vendimeter.cli.work import items_of
 
     words: list[str] = []
@@ -186,7 +186,7 @@ def _write(
     """Contributions beside every row, without holding all of them."""
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, Sheet, emit
+    from vendimeter.cli.output import Answer, Sheet, emit
     from vendimeter.present.terminal import say
 
     with work.working(running) as said:

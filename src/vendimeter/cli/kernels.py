@@ -11,7 +11,7 @@ from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output
 
 if TYPE_CHECKING:
-    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.output import Sheet
 
 __all__ = ["kernels"]
 
@@ -75,7 +75,7 @@ def kernels(name: str | None, output: Output) -> None:
     They are written on the command line as in 'ngram(1, 2)', with parameters in brackets, and combine:
     '0.5*on(shape, match) + 0.5*on(colour, match)'. In Python every function of two items is a kernel.
     """
-    from vendimeter.cli.outputs import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, Sheet, check_target, emit
     from vendimeter.errors import unknown
 
     check_target(output)
@@ -128,7 +128,7 @@ def _parameters(kind: Any) -> str:
 
 def _listed(rows: list[dict[str, Any]]) -> Sheet:
     """Two columns, which fit a terminal."""
-    from vendimeter.cli.outputs import Sheet
+    from vendimeter.cli.output import Sheet
 
     about = []
     for row in rows:

@@ -1,7 +1,8 @@
-"""vendi score."""
+"""Scores in words and tables."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,87 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vendimeter.cli import options
+from vendimeter.cli.main import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, Solving, option
+from vendimeter.cli.output import Answer
+from vendimeter.errors import InputError, brief, digits
+from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
     from vendimeter.cli.inputs import Input
-    from vendimeter.cli.outputs import Answer
+    from vendimeter.cli.output import Answer, Sheet
 
-__all__ = ["answer_of", "score"]
+__all__ = ["answer_of", "check", "check_gate", "gate_of", "score", "words_and_tables"]
+
+
+# --------------------------------------------------------------------------------------------------------------- gates
+
+# --fail-under: whether the score is at least what was asked for, for certain.
+
+NAMED = 5  # groups that a message names
+
+
+def check_gate(least: float | None, orders: Any) -> None:
+    """Refuse what can be no gate, before anything is read."""
+    if least is not None and not math.isfinite(least):
+        raise InputError(f"--fail-under {least:g}; expected a finite number, such as 12.5.")
+    if least is not None and isinstance(orders, list):
+        raise InputError("--fail-under was given with several orders; expected one, such as --q 1.")
+
+
+def gate_of(result: Any, least: float | None) -> dict[str, Any] | None:
+    """The gate, and whether the lower bound of every score meets it; None where there is none."""
+    if least is None:
+        return None
+    rows = result.to_dict()
+    scores = rows.get("groups", [rows])
+    failed = [row for row in scores if row["low"] is None or row["low"] < least]
+    lows = [row["low"] for row in scores if row["low"] is not None]
+    return {
+        "fail_under": least,
+        "tested": "lower bound",
+        "lowest": min(lows) if len(lows) == len(scores) and lows else None,
+        "met": not failed,
+        "failed": [row.get("group") for row in failed] if "groups" in rows else [],
+    }
+
+
+def check(answer: Answer, running: Running) -> None:
+    """Say whether the gate was met, and end with exit code 3 where it was not."""
+    gate = answer.gate
+    if gate is None:
+        return
+    least, lowest = gate["fail_under"], gate["lowest"]
+    if gate["met"]:
+        seen, asked = _apart(lowest, least)
+        say(f"Gate met: the lower bound {seen} is at least {asked}.", running.quiet)
+        return
+    failed = gate["failed"]
+    if failed:
+        named = ", ".join(brief(label) for label in failed[:NAMED]) + (", …" if len(failed) > NAMED else "")
+        raise GateError(
+            f"the gate is not met: the lower bound of {len(failed):,} group{'s' * (len(failed) > 1)} ({named}) is "
+            f"below {digits(least)}, or there is none."
+        )
+    if lowest is None:
+        raise GateError(f"the gate is not met: there is no lower bound; expected at least {digits(least)}.")
+    seen, asked = _apart(lowest, least)
+    raise GateError(
+        f"the gate is not met: the lower bound of the score is {seen}; expected at least {asked}."
+    )
+
+
+def _apart(lowest: float, least: float) -> tuple[str, str]:
+    """A bound and what was asked for, with as many digits as it takes to see which is more."""
+    places = 6
+    while (float(f"{lowest:.{places}g}") >= least) != (lowest >= least):
+        places += 1
+    return f"{lowest:.{places}g}", digits(least)
+
+
+# ------------------------------------------------------------------------------------------------------------- scoring
+
+# vendi score.
 
 # Columns that tell which prompt a list of answers belongs to, by the names that data sets give them.
 UNITS = (
@@ -84,8 +159,7 @@ def score(
     .sdf), sequences (.fasta), a folder of pictures, a Hugging Face dataset on disk, or - for standard input; text files
     may be gzipped. The result goes to standard output, everything else to standard error.
     """
-    from vendimeter.cli.gates import check
-    from vendimeter.cli.outputs import check_target, emit
+    from vendimeter.cli.output import check_target, emit
 
     check_target(output, files, save, shared=[checkpoint])
     if output.table in ("means", "differences") and groups is None:
@@ -115,9 +189,7 @@ def answer_of(
 ) -> Answer:
     """Read, guess, score: what the command gives."""
     from vendimeter.cli import work
-    from vendimeter.cli.gates import check_gate, gate_of
-    from vendimeter.cli.outputs import Answer
-    from vendimeter.cli.wording import words_and_tables
+    from vendimeter.cli.output import Answer
     from vendimeter.errors import InputError
 
     solving = solving or Solving()
@@ -260,8 +332,7 @@ def _of_lists(
     """Lists of samples, each scored by itself, and means over them."""
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.outputs import Answer, Sheet
-    from vendimeter.cli.wording import words_and_tables
+    from vendimeter.cli.output import Answer, Sheet
     from vendimeter.errors import InputError
 
     if not given.first.is_group:
@@ -308,3 +379,80 @@ def _of_lists(
     if found.left_out:
         words += f"; {found.left_out:,} of them empty, and left out"
     return Answer("score", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
+
+
+# ------------------------------------------------------------------------------------------------------------- wording
+
+
+def words_and_tables(result: Any) -> tuple[str, list[Sheet]]:
+    """A Score, a Profile or GroupScores as words and tables."""
+    from vendimeter.cli.output import Sheet
+
+    if hasattr(result, "labels"):
+        return _groups(result)
+    scores = [result] if hasattr(result, "bounds") else list(result.values())
+    columns = {
+        "order q": [_order(one.q) for one in scores],
+        "score": [float(one) for one in scores],
+        "low": [one.bounds[0] for one in scores],
+        "high": [one.bounds[1] for one in scores],
+        "level": [one.level for one in scores],
+        "n": [one.n for one in scores],
+        "method": [one.method for one in scores],
+    }
+    if len(scores) == 1:
+        return _score(scores[0]), [Sheet("scores", columns, digits=10, visible=())]
+    words = f"Vendi Scores of {scores[0].n:,} items"
+    return words, [Sheet("scores", columns, visible=("order q", "score", "low", "high", "level"))]
+
+
+def _order(q: float) -> float | int:
+    """An order as one writes it: 1, not 1.0."""
+    return int(q) if float(q).is_integer() else float(q)
+
+
+def _score(score: Any) -> str:
+    from vendimeter.results.score import percentage
+
+    name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
+    low, high = score.bounds
+    narrow = score.half_width <= 1e-6 * score
+    within = (
+        f"is within {score.half_width:.0e} of that" if narrow else f"lies between {low:.6g} and {high:.6g}"
+    )
+    claim = (
+        f"with {percentage(score.confidence)} confidence" if score.level == "probabilistic" else score.level
+    )
+    exact = f"The exact score {within} ({claim})."
+    if score.level == "none":
+        exact = "Nothing is claimed of its error."
+    elif low == high:
+        exact = f"The score is exact ({claim})."
+    removed = score.diagnostics.get("removed_mass", 0.0)
+    projected = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
+    items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
+    return f"{name}: {score:.4f}\nAs diverse as {items}, out of {score.n:,}. {exact}{projected}"
+
+
+def _groups(groups: Any) -> tuple[str, list[Sheet]]:
+    from vendimeter.cli.output import Sheet
+    from vendimeter.present.tables import ranked
+
+    data = groups._long()
+    several = len(set(data["q"])) > 1
+    columns = {"group": data["group"], "items": data["n"], "q": [_order(q) for q in data["q"]]}
+    columns |= {name: data[name] for name in ("score", "low", "high", "level")}
+    sheet = Sheet(
+        "scores", columns, digits=4, shown=40, bar=None if several else "score",
+        visible=("group", "items", "q", "score") if several else ("group", "items", "score"),
+        order=None if several else ranked(data["score"]),
+    )  # fmt: skip
+    removed = max((mass for mass in data.get("removed_mass", ()) if mass == mass), default=0.0)
+    words = [f"Negative eigenvalues of mass up to {removed:.2g} were left out."] if removed > 0 else []
+    if len(groups) > 40 and not several:
+        (mean,) = groups.mean()
+        words.insert(
+            0,
+            f"Mean over {mean.units:,} groups: {mean.mean:.4f} ± {mean.standard_error:.2g} (standard error)",
+        )
+    return " ".join(words), [sheet]
