@@ -57,17 +57,6 @@ results.score -> plots
 
 # Imports of a package above that have to go.
 TO_GO = """
-analysis.near_copies.hashing -> metrics.graphs
-analysis.near_copies.near_copies -> metrics.graphs
-data.collection -> io.base
-data.collection -> io.columns
-data.collection -> io.kinds
-intake -> scoring
-present.charts -> plots.style
-present.charts -> reports.document
-present.charts -> reports.words
-present.svg -> plots.style
-results.base -> scoring
 """
 
 # Private modules that are imported outside of their folder.

@@ -10,17 +10,26 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data import frames as _frames
-from vendimeter.data.arrays import refuse_set
+from vendimeter.data.arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter.data.collection import Collection
-from vendimeter.data.devices import wide_mode
+from vendimeter.data.devices import (
+    diagonal,
+    double,
+    is_foreign,
+    is_real,
+    local,
+    namespace,
+    transposed,
+    wide_mode,
+)
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import InputError
+from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.options import check_rng
-from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Similarity
 
-__all__ = ["collected", "measured"]
+__all__ = ["collected", "measured", "refuse_matrix", "similarity_of"]
 
 
 def collected(
@@ -114,3 +123,65 @@ def measured(
     similarity = similarity_of(samples, kernel, check_rng(rng))
     shares, n = probabilities(weights, counts, similarity.n)
     return similarity, np.full(n, 1 / n) if shares is None else shares, n
+
+
+def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
+    """The similarities of the samples, after the checks that only the default kernel makes."""
+    if isinstance(kernel, str) and kernel == "cosine":
+        refuse_matrix(samples)
+    chosen: Kernel = as_kernel(kernel)
+    return chosen.similarity(samples, rng=rng)
+
+
+def refuse_matrix(samples: Any) -> None:
+    """Rows of a matrix of similarities or distances are no embeddings; under the default kernel it is a mistake."""
+    rows = _square(samples)
+    if rows is None:
+        return
+    sparse, xp = is_sparse(rows), None if is_sparse(rows) else namespace(rows)
+    own = rows.diagonal() if sparse else diagonal(rows)
+    if is_foreign(rows):  # not all libraries find the largest of all dtypes
+        rows = double(rows, copy=False)
+    highest = float(rows.max() if sparse else xp.max(rows))  # type: ignore[union-attr]
+    like_one, like_zero = np.allclose(own, 1, rtol=0, atol=1e-6), np.abs(own).max() <= 1e-6 * highest
+    if not (like_one or like_zero):
+        return
+    wide = rows.astype(np.float64) if sparse else double(rows)
+    gap = abs(wide - (wide.T if sparse else transposed(wide)))
+    if not float(gap.max() if sparse else xp.max(gap)) <= 1e-6:  # type: ignore[union-attr]
+        return
+    lowest = float(rows.min() if sparse else xp.min(rows))  # type: ignore[union-attr]
+    size = f"{rows.shape[0]}×{rows.shape[1]}"
+    if like_one:
+        raise InputError(
+            f"samples is a symmetric {size} array with a diagonal of 1, which looks like a similarity "
+            "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
+            "kernel=vendimeter.kernels.Cosine() if its rows are embeddings.",
+            option="kernel",
+        )
+    if lowest > -1e-6 and highest > 0:
+        raise InputError(
+            f"samples is a symmetric {size} array with a diagonal of 0, which looks like distances; the "
+            "default kernel expected embeddings. Pass kernel=vendimeter.kernels.FromDistances(), or "
+            "Cosine() if its rows are embeddings.",
+            option="kernel",
+        )
+
+
+def _square(samples: Any) -> Any:
+    """The samples as a square array of numbers, if they are one; the first item of a list tells at once."""
+    if is_sparse(samples):
+        rows = csr(samples)
+    elif is_foreign(samples):
+        rows = local(samples)
+    elif isinstance(samples, np.ndarray) or is_table(samples):
+        rows = np.asarray(samples)
+    elif isinstance(samples, list | tuple) and samples and isinstance(samples[0], list | tuple | np.ndarray):
+        try:
+            rows = np.asarray(samples) if len(samples[0]) == len(samples) else np.empty(0)
+        except (ValueError, TypeError):
+            return None
+    else:
+        return None
+    square = len(rows.shape) == 2 and rows.shape[0] == rows.shape[1] > 1
+    return rows if square and is_real(rows) else None

@@ -10,38 +10,35 @@ from typing import Any, overload
 import numpy as np
 
 from vendimeter.data import frames, tables
-from vendimeter.data.arrays import csr, is_sparse, is_table, length, refuse_set
+from vendimeter.data.arrays import is_sparse, is_table, length, refuse_set
 from vendimeter.data.collection import Collection, takes_collections
 from vendimeter.data.devices import (
-    diagonal,
-    double,
     is_foreign,
     is_real,
     local,
     namespace,
-    transposed,
     wide_mode,
 )
 from vendimeter.data.groups import Membership, join, read, split
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of, unknown
+from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
 from vendimeter.results.groups import GroupScores
-from vendimeter.results.score import Profile, Score
+from vendimeter.results.score import Profile, Score, to_score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.batched import SMALL, matrix_batches
-from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.groups import SolvedGroups, add_batch, add_large, solve_groups
 from vendimeter.solvers.options import PRECISIONS, Solver
 from vendimeter.solvers.plan import Plan, Problem, choose, prepared, refuse
 from vendimeter.solvers.solve import exact_seconds, run
-from vendimeter.spectrum import Eigenvalues, parse_orders
+from vendimeter.spectrum import parse_orders
 
-__all__ = ["plan", "profile", "score", "score_groups"]
+__all__ = []
 
 
 # --------------------------------------------------------------------------------------------------------------- score
@@ -228,68 +225,6 @@ def _check_weighted(samples: Any, weights: Any, counts: Any) -> None:
         )
 
 
-def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
-    """The similarities of the samples, after the checks that only the default kernel makes."""
-    if isinstance(kernel, str) and kernel == "cosine":
-        refuse_matrix(samples)
-    chosen: Kernel = as_kernel(kernel)
-    return chosen.similarity(samples, rng=rng)
-
-
-def refuse_matrix(samples: Any) -> None:
-    """Rows of a matrix of similarities or distances are no embeddings; under the default kernel it is a mistake."""
-    rows = _square(samples)
-    if rows is None:
-        return
-    sparse, xp = is_sparse(rows), None if is_sparse(rows) else namespace(rows)
-    own = rows.diagonal() if sparse else diagonal(rows)
-    if is_foreign(rows):  # not all libraries find the largest of all dtypes
-        rows = double(rows, copy=False)
-    highest = float(rows.max() if sparse else xp.max(rows))  # type: ignore[union-attr]
-    like_one, like_zero = np.allclose(own, 1, rtol=0, atol=1e-6), np.abs(own).max() <= 1e-6 * highest
-    if not (like_one or like_zero):
-        return
-    wide = rows.astype(np.float64) if sparse else double(rows)
-    gap = abs(wide - (wide.T if sparse else transposed(wide)))
-    if not float(gap.max() if sparse else xp.max(gap)) <= 1e-6:  # type: ignore[union-attr]
-        return
-    lowest = float(rows.min() if sparse else xp.min(rows))  # type: ignore[union-attr]
-    size = f"{rows.shape[0]}×{rows.shape[1]}"
-    if like_one:
-        raise InputError(
-            f"samples is a symmetric {size} array with a diagonal of 1, which looks like a similarity "
-            "matrix; the default kernel expected embeddings. Pass kernel='precomputed', or "
-            "kernel=vendimeter.kernels.Cosine() if its rows are embeddings.",
-            option="kernel",
-        )
-    if lowest > -1e-6 and highest > 0:
-        raise InputError(
-            f"samples is a symmetric {size} array with a diagonal of 0, which looks like distances; the "
-            "default kernel expected embeddings. Pass kernel=vendimeter.kernels.FromDistances(), or "
-            "Cosine() if its rows are embeddings.",
-            option="kernel",
-        )
-
-
-def _square(samples: Any) -> Any:
-    """The samples as a square array of numbers, if they are one; the first item of a list tells at once."""
-    if is_sparse(samples):
-        rows = csr(samples)
-    elif is_foreign(samples):
-        rows = local(samples)
-    elif isinstance(samples, np.ndarray) or is_table(samples):
-        rows = np.asarray(samples)
-    elif isinstance(samples, list | tuple) and samples and isinstance(samples[0], list | tuple | np.ndarray):
-        try:
-            rows = np.asarray(samples) if len(samples[0]) == len(samples) else np.empty(0)
-        except (ValueError, TypeError):
-            return None
-    else:
-        return None
-    square = len(rows.shape) == 2 and rows.shape[0] == rows.shape[1] > 1
-    return rows if square and is_real(rows) else None
-
-
 @takes_collections
 def plan(
     samples: Any,
@@ -348,30 +283,6 @@ def plan(
         chosen = choose(problem)
         refuse(problem)
         return chosen
-
-
-def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
-    """What a solver found, as the score of one order."""
-    answer = solution.spectrum.score(q)
-    notes: dict[str, Any] = {
-        "kernel": repr(kernel),
-        "reason": plan.reason,
-        **solution.notes,
-    }
-    if kernel is not None and kernel.caveat is not None:
-        notes["caveat"] = kernel.caveat
-    if q < 1 and isinstance(solution.spectrum, Eigenvalues):
-        notes["rank_threshold"] = solution.spectrum.rank_threshold
-    return Score(
-        answer.value,
-        bounds=(answer.low, answer.high),
-        level=solution.spectrum.level,
-        q=q,
-        n=n,
-        method=solution.method,
-        spectrum=solution.spectrum,
-        diagnostics=notes,
-    )
 
 
 # -------------------------------------------------------------------------------------------------------- score groups

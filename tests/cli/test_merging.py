@@ -15,9 +15,8 @@ import vendimeter as vm
 from vendimeter.cli.checkpoints import Checkpoint, Place
 from vendimeter.cli.merge import merge_files, save
 from vendimeter.cli.streaming import streamed
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import Broken, Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
-from vendimeter.io.base import Broken
 from vendimeter.kernels import Embed, Polynomial, as_kernel
 
 RNG = np.random.default_rng(3)

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.io import stored_arrays
 from vendimeter.io.arrays import Npy, Npz, Safetensors
-from vendimeter.io.base import Broken
 from vendimeter.io.sources import MAX_RECORD, File
 
 READERS = {".npy": Npy, ".npz": Npz, ".safetensors": Safetensors}
@@ -549,7 +549,7 @@ PEAK = """
 import resource, sys
 import numpy as np
 from vendimeter.io.arrays import Npy, Npz
-from vendimeter.io.base import Broken
+from vendimeter.data.collection import Broken
 from vendimeter.io.sources import File
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

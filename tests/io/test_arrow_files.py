@@ -21,10 +21,11 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.data import arrow as _arrow
+from vendimeter.data.collection import Broken
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io import packed_batches
 from vendimeter.io.arrow import Arrow, HuggingFace, Parquet
-from vendimeter.io.base import Broken, Reader
+from vendimeter.io.base import Reader
 from vendimeter.io.sources import MAX_RECORD, File
 
 pa = pytest.importorskip("pyarrow")
@@ -216,7 +217,7 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
 import resource, sys
 import numpy as np, pyarrow.parquet
 from vendimeter.io.arrow import Parquet
-from vendimeter.io.base import Broken
+from vendimeter.data.collection import Broken
 from vendimeter.io.sources import File
 before, total, n = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0, 0
 for path in sys.argv[1:]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import KINDS, Collection
 from vendimeter.errors import InputError
-from vendimeter.io.kinds import KINDS, guess
+from vendimeter.io.kinds import guess
 from vendimeter.kernels import by_name
 
 RNG = np.random.default_rng(0)

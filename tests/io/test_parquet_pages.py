@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
 from vendimeter.io import parquet_pages
 from vendimeter.io.arrow import Parquet
-from vendimeter.io.base import Broken
 from vendimeter.io.parquet_pages import plan_of
 from vendimeter.io.sources import File
 

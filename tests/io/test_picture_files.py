@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
+from vendimeter.data.collection import Broken
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.io.base import Broken
 from vendimeter.io.pictures import PictureFolder
 from vendimeter.io.sources import File, files_of
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
 from vendimeter.io import structures as structure_files
-from vendimeter.io.base import Broken
 from vendimeter.io.sources import MAX_RECORD, File
 from vendimeter.io.structures import Sdf
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
 from vendimeter.io import json as json_files
 from vendimeter.io import sources
-from vendimeter.io.base import Broken
 from vendimeter.io.sources import File
 from vendimeter.io.text import Delimited, Fasta, Json, Lines, Smiles
 from vendimeter.io.text_forms import numbers, vectors

@@ -20,13 +20,12 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.data.tables import check_alignment, column, has_columns
 from vendimeter.errors import InputError, TooLargeError, about
-from vendimeter.intake import collected, measured
+from vendimeter.intake import collected, measured, similarity_of
 from vendimeter.kernels import On
 from vendimeter.kernels.base import multiply
 from vendimeter.options import check_rng, whole_number
 from vendimeter.results.base import Figure
-from vendimeter.results.score import Score
-from vendimeter.scoring import similarity_of, to_score
+from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.groups import held

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter import __version__
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable
-from vendimeter.io.base import Broken
 from vendimeter.io.reading import _DATASET as DATASET
 from vendimeter.io.reading import _reader as reader_of
 from vendimeter.io.sources import GZIP, File, files_of

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter.cli.options import Reading, Similarity
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import KINDS, Collection
 from vendimeter.errors import InputError, printable, unknown
 from vendimeter.io.columns import as_numbers
-from vendimeter.io.kinds import KINDS, guess
+from vendimeter.io.kinds import guess
 from vendimeter.io.reading import read_batches
 from vendimeter.kernels import Embed, Kernel, On, Pixels, RandomFeatures, as_kernel, by_name
 

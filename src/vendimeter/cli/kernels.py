@@ -104,7 +104,7 @@ def _known() -> dict[str, Any]:
 def _row(name: str, kind: Any) -> dict[str, Any]:
     from importlib.util import find_spec
 
-    from vendimeter.io.kinds import KINDS
+    from vendimeter.data.collection import KINDS
 
     samples, extra = ABOUT[name]
     return {

@@ -293,7 +293,7 @@ def _cannot_stream(given: Input, kernel: Any, solving: Solving) -> str | None:
 
 def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
     """The column that tells which prompt a list belongs to, by its name; None where there is none."""
-    from vendimeter.io.base import Broken
+    from vendimeter.data.collection import Broken
     from vendimeter.io.reading import _readers
     from vendimeter.io.sources import files_of
 

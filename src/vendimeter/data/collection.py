@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,10 +14,8 @@ from vendimeter.data import frames
 from vendimeter.data.arrays import take
 from vendimeter.data.arrays import to_list as plain_list
 from vendimeter.errors import InputError, brief, printable, shape_of, unknown
-from vendimeter.io.base import Broken
-from vendimeter.io.columns import joined
 
-__all__ = ["Collection", "takes_collections"]
+__all__ = ["KINDS"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -224,8 +223,6 @@ class Collection:
 
     def refuse_default(self, kernel: Any) -> None:
         """The default kernel takes vectors; a collection that is known to be of another kind has its own."""
-        from vendimeter.io.kinds import KINDS
-
         usual = KINDS.get(self.kind or "vectors", "cosine")
         arrays = isinstance(self.samples, np.ndarray)  # of which it may well be meant
         if isinstance(kernel, str) and kernel == "cosine" != usual and not arrays:
@@ -312,3 +309,78 @@ def takes_collections(function: _F) -> _F:
         return samples.noted(found)
 
     return taking  # type: ignore[return-value]
+
+
+KEPT = 1000  # records that are remembered by place and reason; more are only counted
+
+
+@dataclass
+class Broken:
+    """What could not be read: an error, or where the user asked for that, left out and counted.
+
+    Examples
+    --------
+    >>> broken = Broken(skip=True)
+    >>> broken.add("line 3 of 'a.jsonl'", "is not valid JSON")
+    >>> broken.count, broken.records
+    (1, [("line 3 of 'a.jsonl'", 'is not valid JSON')])
+    """
+
+    skip: bool = False
+    count: int = 0
+    records: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, place: str, reason: str, advice: str = "") -> None:
+        """Raise, or take note. The message is "`place` `reason`. `advice`", and what skips such records."""
+        if not self.skip:
+            more = f" {advice}" if advice else ""
+            raise InputError(
+                f"{place} {reason}.{more} Mend it, or leave broken records out and count them with skip_broken=True "
+                "(--skip-broken).",
+                option="skip_broken",
+            )
+        self.count += 1
+        if len(self.records) < KEPT:
+            self.records.append((place, reason))
+
+
+Place = Callable[[int], str]
+
+
+def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
+    """One column of several parts; vectors must agree in their shape."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(isinstance(column, np.ndarray) for column in columns):
+        at = 0
+        for column in columns:
+            if column.shape[1:] != columns[0].shape[1:]:
+                raise InputError(
+                    f"{place(at)} has {name!r} of shape {shape_of(column.shape[1:])} and {place(0)} of shape "
+                    f"{shape_of(columns[0].shape[1:])}; expected one shape throughout."
+                )
+            at += len(column)
+        kinds = {column.dtype.kind for column in columns}
+        if len(kinds) == 1 or kinds <= set("buif"):
+            return np.concatenate(columns)
+    return [
+        value
+        for column in columns
+        for value in (column.tolist() if isinstance(column, np.ndarray) else column)
+    ]
+
+
+# Each kind with the kernel that the command takes for it.
+KINDS = {
+    "vectors": "cosine",
+    "numbers": "rbf",
+    "texts": "ngram",
+    "images": "pixels",
+    "molecules": "morgan",
+    "sequences": "kmer",
+    "probabilities": "probability-product",
+    "tags": "tags",
+    "tokens": "ngram",
+    "categories": "match",
+    "table": "match",
+}

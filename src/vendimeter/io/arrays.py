@@ -17,8 +17,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief, shape_of
-from vendimeter.io.base import Broken
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 from vendimeter.io.stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, filled
 

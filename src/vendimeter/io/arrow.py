@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter.data import arrow as _arrow
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.io.base import Broken
 from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io.parquet_pages import plan_of
 from vendimeter.io.record_batches import RecordBatches, read_json, strings, within

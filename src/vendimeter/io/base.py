@@ -5,45 +5,14 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, unknown
 from vendimeter.io.sources import File
 
-__all__ = ["Broken", "Part", "Reader", "Sequential", "places"]
-
-KEPT = 1000  # records that are remembered by place and reason; more are only counted
-
-
-@dataclass
-class Broken:
-    """What could not be read: an error, or where the user asked for that, left out and counted.
-
-    Examples
-    --------
-    >>> broken = Broken(skip=True)
-    >>> broken.add("line 3 of 'a.jsonl'", "is not valid JSON")
-    >>> broken.count, broken.records
-    (1, [("line 3 of 'a.jsonl'", 'is not valid JSON')])
-    """
-
-    skip: bool = False
-    count: int = 0
-    records: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, place: str, reason: str, advice: str = "") -> None:
-        """Raise, or take note. The message is "`place` `reason`. `advice`", and what skips such records."""
-        if not self.skip:
-            more = f" {advice}" if advice else ""
-            raise InputError(
-                f"{place} {reason}.{more} Mend it, or leave broken records out and count them with skip_broken=True "
-                "(--skip-broken).",
-                option="skip_broken",
-            )
-        self.count += 1
-        if len(self.records) < KEPT:
-            self.records.append((place, reason))
+__all__ = ["Part", "Reader", "Sequential", "places"]
 
 
 @dataclass(frozen=True)

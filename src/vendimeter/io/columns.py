@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vendimeter.data.arrays import take
-from vendimeter.errors import InputError, brief, digits, shape_of
+from vendimeter.data.collection import Place
+from vendimeter.errors import InputError, brief, digits
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
 
@@ -21,38 +22,13 @@ __all__ = [
     "as_numbers",
     "first_text",
     "from_cells",
-    "joined",
     "lists_of_texts",
     "sound",
     "stacked",
     "weight_of",
 ]
 
-Place = Callable[[int], str]
 FORMS = ("numbers", "vectors")  # what cells may stand for
-
-
-def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
-    """One column of several parts; vectors must agree in their shape."""
-    if len(columns) == 1:
-        return columns[0]
-    if all(isinstance(column, np.ndarray) for column in columns):
-        at = 0
-        for column in columns:
-            if column.shape[1:] != columns[0].shape[1:]:
-                raise InputError(
-                    f"{place(at)} has {name!r} of shape {shape_of(column.shape[1:])} and {place(0)} of shape "
-                    f"{shape_of(columns[0].shape[1:])}; expected one shape throughout."
-                )
-            at += len(column)
-        kinds = {column.dtype.kind for column in columns}
-        if len(kinds) == 1 or kinds <= set("buif"):
-            return np.concatenate(columns)
-    return [
-        value
-        for column in columns
-        for value in (column.tolist() if isinstance(column, np.ndarray) else column)
-    ]
 
 
 def from_cells(column: Any, name: str, place: Place, forms: Sequence[str] = FORMS) -> Any:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief
-from vendimeter.io.base import Broken, Part, Sequential, places
+from vendimeter.io.base import Part, Sequential, places
 from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, guarded, note
 
 __all__ = ["Json", "is_vector"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import KINDS, Collection
 from vendimeter.data.molecules import LONGEST
 from vendimeter.errors import InputError, MissingDependencyError, brief
 from vendimeter.io.text_forms import (
@@ -25,22 +25,8 @@ from vendimeter.io.text_forms import (
     stands_for,
 )
 
-__all__ = ["KINDS", "Guess", "guess"]
+__all__ = ["Guess", "guess"]
 
-# Each kind with the kernel that the command takes for it.
-KINDS = {
-    "vectors": "cosine",
-    "numbers": "rbf",
-    "texts": "ngram",
-    "images": "pixels",
-    "molecules": "morgan",
-    "sequences": "kmer",
-    "probabilities": "probability-product",
-    "tags": "tags",
-    "tokens": "ngram",
-    "categories": "match",
-    "table": "match",
-}
 
 NOT_NUMBERS = ("texts", "tokens", "categories", "molecules", "sequences")  # kinds of which "01" is not 1
 

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import EmptyError, InputError, printable
-from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import File
 
 __all__ = ["ENDINGS", "PictureFile", "PictureFolder"]

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.arrays import to_list as plain_list
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import KINDS, Broken, Collection, joined
 from vendimeter.errors import EmptyError, InputError, brief, printable, unknown, warn
-from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.base import Part, Reader
 from vendimeter.io.columns import (
     FORMS,
     as_numbers,
     first_text,
     from_cells,
-    joined,
     lists_of_texts,
     sound,
     stacked,
     weight_of,
 )
-from vendimeter.io.kinds import KINDS, NOT_NUMBERS, Misfit, guess
+from vendimeter.io.kinds import NOT_NUMBERS, Misfit, guess
 from vendimeter.io.pictures import ENDINGS
 from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff
 from vendimeter.io.text_forms import EXPECTED, form_of, stands_for

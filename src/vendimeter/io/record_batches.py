@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data import arrow
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 from vendimeter.options import bytes_shown
 

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, VendimeterError, brief, shape_of
-from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import CHUNK, RAISED, File, guarded
 
 __all__ = ["Arrays", "Mapped", "Stored", "Streamed", "Unreadable", "filled"]

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from vendimeter.data.collection import Broken
 from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.io.base import Broken, Part, Reader
+from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import CHUNK, File, guarded, note
 from vendimeter.optional import require
 

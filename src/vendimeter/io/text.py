@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, UnknownNameError, brief
-from vendimeter.io.base import Broken, Sequential
+from vendimeter.io.base import Sequential
 from vendimeter.io.json import Json
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import number_in, record_in

@@ -10,11 +10,10 @@ import numpy as np
 
 from vendimeter.analysis.near_copies.hashing import interval
 from vendimeter.errors import InputError, brief
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
-from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.edges import Entries, within
 from vendimeter.solvers.plan import same_items

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief, digits
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
 from vendimeter.results.base import Count
-from vendimeter.scoring import similarity_of
 from vendimeter.solvers.edges import Entries, within
+from vendimeter.solvers.edges import join_components as _joined
 
 __all__ = ["Components", "components"]
 
@@ -149,21 +149,6 @@ def components(
             int(np.argmax(gaps > gap * (1 - TIED))) + 1
         )  # the first: rounding is not to pick one of several
     return Components(len(sizes), level, sizes, labels, values, gap, clusters)
-
-
-def _joined(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Labels of components after more edges: those that join two of them are few."""
-    from scipy import sparse
-    from scipy.sparse.csgraph import connected_components
-
-    left, right = labels[i], labels[j]
-    new = left != right
-    if not new.any():
-        return labels
-    count = int(labels.max()) + 1
-    left, right = left[new], right[new]
-    graph = sparse.coo_array((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
-    return connected_components(graph.tocsr(), directed=False)[1][labels]
 
 
 def _in_order(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

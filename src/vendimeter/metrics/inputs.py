@@ -25,6 +25,7 @@ from vendimeter.data.arrays import (
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read
 from vendimeter.errors import EmptyError, InputError, about, brief, unknown
+from vendimeter.intake import refuse_matrix
 from vendimeter.kernels import (
     BLEU,
     MACCS,
@@ -42,7 +43,6 @@ from vendimeter.kernels import (
     as_kernel,
 )
 from vendimeter.metrics.features import feature_rows
-from vendimeter.scoring import refuse_matrix
 
 __all__ = [
     "CLASSES",

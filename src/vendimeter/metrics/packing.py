@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError, UnansweredError, brief
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures
-from vendimeter.scoring import similarity_of
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.edges import Entries, within
 from vendimeter.solvers.plan import collapse

@@ -22,11 +22,10 @@ from vendimeter.data.devices import (
     transposed,
 )
 from vendimeter.errors import InputError, TooLargeError, brief
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.metrics.features import wide_block
 from vendimeter.options import as_number, check_rng
 from vendimeter.results.base import Figure
-from vendimeter.scoring import similarity_of
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import DENSE_LIMIT, Problem
 from vendimeter.solvers.solve import run

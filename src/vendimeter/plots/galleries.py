@@ -14,11 +14,10 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Membership, read
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import EmptyError, InputError, unknown
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.options import check_rng, whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots.style import Display, shown
-from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.groups import subset_scores
 from vendimeter.solvers.sums import row_sums

@@ -13,10 +13,9 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import to_host
 from vendimeter.data.groups import Membership, read
 from vendimeter.errors import InputError, brief
-from vendimeter.intake import collected
+from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, check_rng, whole_number
 from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
-from vendimeter.scoring import similarity_of
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["kernel_matrix", "matrix_of"]

@@ -16,8 +16,8 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read, split
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, brief, in_group, unknown
+from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import Embed, FromDistances, Kernel, On, Precomputed, as_kernel
-from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["Given", "given_of"]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.present.text import html_escaped
-from vendimeter.results.score import Score, html_table, number
-from vendimeter.scoring import to_score
+from vendimeter.results.score import Score, html_table, number, to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
 from vendimeter.solvers.solve import unclaimed

@@ -14,12 +14,14 @@ from vendimeter.errors import unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
 from vendimeter.present.text import html_escaped
-from vendimeter.spectrum import Level, Spectrum, parse_order
+from vendimeter.solvers.exact import Solution
+from vendimeter.solvers.plan import Plan
+from vendimeter.spectrum import Eigenvalues, Level, Spectrum, parse_order
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage"]
+__all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage", "to_score"]
 
 ROUNDING = 1e-6  # a relative half-width up to which bounds are taken for those of rounding, …
 BRACKETING = ("lowrank", "lanczos")  # … but not of these methods, whose bounds are part of the answer
@@ -396,3 +398,27 @@ class Profile(Mapping[float, Score]):
         from vendimeter import plots
 
         return plots.profile(self, ax=ax)
+
+
+def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
+    """What a solver found, as the score of one order."""
+    answer = solution.spectrum.score(q)
+    notes: dict[str, Any] = {
+        "kernel": repr(kernel),
+        "reason": plan.reason,
+        **solution.notes,
+    }
+    if kernel is not None and kernel.caveat is not None:
+        notes["caveat"] = kernel.caveat
+    if q < 1 and isinstance(solution.spectrum, Eigenvalues):
+        notes["rank_threshold"] = solution.spectrum.rank_threshold
+    return Score(
+        answer.value,
+        bounds=(answer.low, answer.high),
+        level=solution.spectrum.level,
+        q=q,
+        n=n,
+        method=solution.method,
+        spectrum=solution.spectrum,
+        diagnostics=notes,
+    )

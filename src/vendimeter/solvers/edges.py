@@ -17,7 +17,7 @@ from vendimeter.similarity.checks import check_diagonal, entry_tolerance, not_fi
 from vendimeter.solvers.sums import check_largest
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Entries", "within"]
+__all__ = ["Entries", "join_components", "within"]
 
 TILE = 1024  # items on a side of a tile, at most: 8 MiB of similarities
 BOTH_WAYS = 8  # items of a tile on each side for which a user's function is asked in both orders
@@ -134,3 +134,18 @@ class Entries:
         if self._scale is not None:
             part = part * self._scale[i][:, None] * self._scale[j]
         return part
+
+
+def join_components(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Labels of components after more edges: those that join two of them are few."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    left, right = labels[i], labels[j]
+    new = left != right
+    if not new.any():
+        return labels
+    count = int(labels.max()) + 1
+    left, right = left[new], right[new]
+    graph = sparse.coo_array((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
+    return connected_components(graph.tocsr(), directed=False)[1][labels]

@@ -22,8 +22,7 @@ from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeErr
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels.description import describe, difference, fingerprint, identity, rebuild, same, shown
 from vendimeter.options import check_rng
-from vendimeter.results.score import Profile
-from vendimeter.scoring import to_score
+from vendimeter.results.score import Profile, to_score
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.exact import Solution, of_gram
 from vendimeter.solvers.gram import PROBES, GramSum

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.arrays import blocks, csr, is_sparse, is_table
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import Broken, Collection
 from vendimeter.data.devices import DEVICE_BYTES, is_foreign, local
 from vendimeter.errors import EmptyError, InputError, brief, shape_of
-from vendimeter.io.base import Broken
 from vendimeter.io.reading import read_batches
 from vendimeter.streams.accumulator import Accumulator
 

@@ -16,8 +16,8 @@ from vendimeter.data.devices import is_foreign, local, namespace
 from vendimeter.data.groups import Membership, join, read, split
 from vendimeter.data.weights import Mass, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
+from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
-from vendimeter.scoring import refuse_matrix, similarity_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.groups import held
 

@@ -14,8 +14,7 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host, transposed
 from vendimeter.data.groups import Membership
-from vendimeter.results.score import Score
-from vendimeter.scoring import to_score
+from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Features, Matrix, Similarity, span
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.plan import Problem

@@ -22,12 +22,12 @@ import numpy as np
 from vendimeter.analysis.near_copies.pairs import Levels, Pairs, in_order, inner, judged, margin_of, single
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host
-from vendimeter.metrics.graphs import _joined
 from vendimeter.options import generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.similarity.base import parts_of
+from vendimeter.solvers.edges import join_components as _joined
 from vendimeter.threads import workers
 
 __all__ = ["Recall", "hashed_clusters", "interval"]

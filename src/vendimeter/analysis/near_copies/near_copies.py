@@ -14,11 +14,11 @@ from vendimeter.analysis.near_copies.hashing import Recall, hashed_clusters
 from vendimeter.analysis.near_copies.pairs import Levels, Pairs, levels_of, similar_pairs, within
 from vendimeter.errors import InputError, TooLargeError, brief, unknown
 from vendimeter.intake import collected, measured
-from vendimeter.metrics.graphs import _joined
 from vendimeter.options import as_number, check_flag, check_rng
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, duration, number, percentage
 from vendimeter.similarity import Features, Pairwise, Similarity
+from vendimeter.solvers.edges import join_components as _joined
 from vendimeter.spectrum import parse_orders
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
-from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.analyses import RAREFIED, Analyses
+from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
 from vendimeter.reports.words import counted, note
 

@@ -9,9 +9,9 @@ import numpy as np
 from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.errors import brief
 from vendimeter.plots.comparison import _beside
-from vendimeter.present.charts import Axis, Layer, chart, distinct_names
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.analyses import TESTED, Analyses
+from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
     Block,
     ByOrder,

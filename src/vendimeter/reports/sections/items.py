@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vendimeter.analysis.decomposition.contributions import Contributions
-from vendimeter.present.charts import Axis, Layer, chart
 from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.charts import Axis, Layer, chart
 from vendimeter.reports.document import (
     Block,
     ByOrder,

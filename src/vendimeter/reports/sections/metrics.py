@@ -20,8 +20,8 @@ from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator
-from vendimeter.present.charts import distinct_names
 from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table
 from vendimeter.reports.words import finite, note, of_order
 

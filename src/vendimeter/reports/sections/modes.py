@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.eigenmodes import Modes
-from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Gallery, Group, Section, Table
 from vendimeter.reports.words import counted, named, note, shares
 

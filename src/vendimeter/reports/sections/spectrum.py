@@ -8,8 +8,8 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import _known
-from vendimeter.present.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.analyses import Analyses
+from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
 from vendimeter.reports.words import counted, figure, finite, note, order_sign, shares
 from vendimeter.results.score import Profile

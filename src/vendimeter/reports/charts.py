@@ -86,7 +86,7 @@ def chart(
     height : int
         In pixels.
     """
-    from vendimeter.present.svg import svg
+    from vendimeter.reports.svg import svg
 
     layers = [layer for layer in layers if layer.rows]
     names = series_of(layers) if series is None else list(series)
@@ -174,7 +174,7 @@ def values_of(layers: Iterable[Layer], which: str, across: bool) -> list[Any]:
 
 def _with_ticks(x: Axis, y: Axis, layers: Sequence[Layer]) -> tuple[Axis, Axis]:
     """Both axes; log ones with round numbers, since a line for each of 1 to 9 of every power would be a fence."""
-    from vendimeter.present.svg import ticks
+    from vendimeter.reports.svg import ticks
 
     across = y.names is not None
     found = []

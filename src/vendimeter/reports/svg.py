@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 
 from vendimeter.errors import printable
 from vendimeter.plots.style import GREY, PALETTE
-from vendimeter.present.charts import PERCENT, Axis, Layer, extent, values_of
 from vendimeter.present.colours import hex_colour
+from vendimeter.reports.charts import PERCENT, Axis, Layer, extent, values_of
 
 __all__ = ["svg", "ticks"]
 
@@ -29,7 +29,7 @@ OTHERS = f"var(--muted, {GREY})"
 def svg(
     x: Axis, y: Axis, layers: Sequence[Layer], series: Sequence[str], height: int, rest: str | None = None
 ) -> str:
-    """A chart as an SVG document; see `vendimeter.present.charts.chart`."""
+    """A chart as an SVG document; see `vendimeter.reports.charts.chart`."""
     return "".join(_Drawing(x, y, layers, series, height, rest).parts())
 
 
