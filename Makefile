@@ -15,7 +15,8 @@ test: .venv/.ready browser
 	OMP_NUM_THREADS=1 VENDIMETER_TEST_TORCHVISION=.venv/torchvision $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The core, for while one works on it. What JAX would have to compile is left to `make test`.
-QUICK = tests/solvers tests/kernels tests/properties tests/test_bounds.py tests/test_import_order.py \
+QUICK = tests/solvers tests/kernels tests/properties tests/test_numbers.py tests/test_import_order.py \
+  --ignore=tests/properties/test_scale.py --ignore=tests/properties/test_real_data.py \
   $(addprefix src/vendimeter/,spectrum similarity solvers kernels)
 quick: .venv/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet -k "not jax" $(QUICK)

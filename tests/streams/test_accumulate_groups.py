@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from test_accumulate_files import put, rewritten, say
 
 import vendimeter as vm
 from array_libraries import Library
-from test_accumulate_files import put, rewritten, say
 from vendimeter.errors import (
     EmptyError,
     InputError,
