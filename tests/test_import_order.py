@@ -1,9 +1,10 @@
-"""The order of the packages: which module imports which, read from the source. Lists of exceptions may only shrink."""
+"""The order of the packages: which module imports which. The list of exceptions may only shrink."""
 
 from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -19,11 +20,6 @@ ORDER = (
     "diversity scoring streams engines analysis metrics plots reports integrations compat cli root"
 )
 LEVEL = {package: level for level, package in enumerate(ORDER.split())}
-
-# Until every module lies in the folder of its package: where those will go that do not yet. A folder stands for all in
-# it that are not named. When a module has moved, its name is taken from here, and in the end the whole table.
-MOVES = {}
-PLACES = {module: package for package, modules in MOVES.items() for module in modules.split()}
 
 # Imports of a package above that stay: results draw themselves; the package's version and public names.
 ALLOWED = """
@@ -53,14 +49,6 @@ reports.report -> root
 reports.sections.provenance -> root
 results.groups -> plots
 results.score -> plots
-"""
-
-# Imports of a package above that have to go.
-TO_GO = """
-"""
-
-# Private modules that are imported outside of their folder.
-PRIVATE = """
 """
 
 
@@ -126,24 +114,13 @@ def imports() -> list[Import]:
 
 
 def place(module: str) -> str:
-    """The package of a module: where it is to go, or the folder that it lies in."""
-    folder = module.partition(".")[0]
-    return PLACES.get(module) or PLACES.get(folder) or folder
+    """The package of a module: the folder that it lies in, or the module itself at the root."""
+    return module.partition(".")[0]
 
 
 def upward() -> list[Import]:
     """Imports of a package that comes later in the order."""
     return [each for each in imports() if LEVEL[place(each.imported)] > LEVEL[place(each.importer)]]
-
-
-def of_private() -> list[Import]:
-    """Imports of a private module that is neither in the importer's folder nor in one around it."""
-    private = []
-    for each in imports():
-        folder, _, name = each.imported.rpartition(".")
-        if name.startswith("_") and not f"{each.importer}.".startswith(f"{folder}." if folder else ""):
-            private.append(each)
-    return private
 
 
 def lines(text: str) -> list[str]:
@@ -168,44 +145,34 @@ def check(found: Iterable[Import], listed: list[str], why: str, what_to_do: str)
 
 def test_every_module_has_a_place():
     lost = sorted(module for module in sources() if place(module) not in LEVEL)
-    assert not lost, (
-        f"{lost}: put them into the folder of a package in ORDER, or say in MOVES where they will go"
-    )
-    known = {*sources()}
-    moved = sorted(module for module in PLACES if module not in known)
-    assert not moved, f"{moved} are no more: delete these names from MOVES"
+    assert not lost, f"{lost}: put them into the folder of a package in ORDER"
+
+
+def test_no_module_is_private():
+    """A folder is a subject with names for everyone in the package; only `vendimeter.__all__` is for users."""
+    private = sorted(module for module in sources() if re.search(r"(^|\.)_(?!_)", module))
+    assert not private, f"{private}: take the underscore from the name"
 
 
 def test_no_module_imports_a_package_above_its_own():
     check(
         upward(),
-        lines(ALLOWED) + lines(TO_GO),
+        lines(ALLOWED),
         "a module imports only packages before its own in ORDER, inside functions, too",
-        "Move what is needed down, or what needs it up; the lists are not for new ones",
+        "Move what is needed down, or what needs it up; the list is not for new ones",
     )
 
 
 def test_imports_that_are_allowed_upward_are_for_pictures_and_public_names():
     wrong = [line for line in lines(ALLOWED) if place(line.split(" -> ")[1]) not in {"plots", "root"}]
-    assert not wrong, f"{wrong}: these belong into TO_GO"
+    assert not wrong, f"{wrong}: these have to go"
     at_top = [str(each) for each in upward() if place(each.imported) == "plots" and each.at_top]
     early = sorted({*at_top} & {*lines(ALLOWED)})
     assert not early, f"{early}: import what draws a result inside its method plot(), for not everybody draws"
 
 
-def test_no_private_module_is_imported_outside_of_its_folder():
-    check(
-        of_private(),
-        lines(PRIVATE),
-        "a module whose name begins with _ is for its own folder",
-        "Take the underscore from its name, or move it where it is used",
-    )
-
-
-@pytest.mark.parametrize("name", ["ALLOWED", "TO_GO", "PRIVATE"])
-def test_lists_name_nothing_twice(name):
-    listed = lines(globals()[name])
-    assert len(listed) == len({*listed})
+def test_the_list_names_nothing_twice():
+    assert len(lines(ALLOWED)) == len({*lines(ALLOWED)})
 
 
 def test_no_modules_import_each_other_when_they_are_imported():
