@@ -19,7 +19,7 @@ from vendimeter.data.devices import (
     namespace,
     wide_mode,
 )
-from vendimeter.data.groups import Membership, join, read, split
+from vendimeter.data.groups import Grouping, join, read, split
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of, unknown
@@ -396,7 +396,7 @@ class Request:
     precision: str
     rng: int
 
-    def solved(self, similarity: Similarity, groups: Membership) -> SolvedGroups:
+    def solved(self, similarity: Similarity, groups: Grouping) -> SolvedGroups:
         """The groups of one collection."""
         return solve_groups(similarity, groups, self.orders, precision=self.precision, rng=self.rng)
 
@@ -457,7 +457,7 @@ def _stacked(groups: Any, kernel: Kernel, request: Request) -> Found:
     labels = range(count)
     rows = namespace(groups).reshape(groups, (count * size, width))
     starts = np.arange(count + 1) * size
-    members = Membership(labels, starts, np.arange(count * size), None, np.full(count, size))
+    members = Grouping(labels, starts, np.arange(count * size), None, np.full(count, size))
     similarity = kernel.similarity(rows, rng=request.rng)
     try:
         return labels, request.solved(similarity, members), similarity.kernel
@@ -495,7 +495,7 @@ def _together(
     """Small groups as one collection; gives the kernel as it was fitted on them."""
     joined, sizes = join([parts[g] for g in chosen])
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    members = Membership([labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
+    members = Grouping([labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
     try:
         similarity = kernel.similarity(joined, rng=request.rng)
         found.put(np.array(chosen), request.solved(similarity, members))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from vendimeter.data.groups import Membership
+from vendimeter.data.groups import Grouping
 from vendimeter.errors import ToleranceWarning, VendimeterError
 from vendimeter.kernels import RBF, Cosine, Edit, FromFunction, Jaccard, NGram, Polynomial, Precomputed
 from vendimeter.similarity import Calls, Matrix, Similarity, materialized
@@ -79,7 +79,7 @@ KINDS: dict[str, Callable[[], Similarity]] = {
 }
 
 WEIGHTS = np.append(np.full(N - 4, 1 / (N - 4)), np.zeros(4))
-GROUPS = Membership.of([np.arange(0, N, 2), np.arange(1, N, 2), np.arange(3)])
+GROUPS = Grouping.of([np.arange(0, N, 2), np.arange(1, N, 2), np.arange(3)])
 
 
 def scored(solver: Solver, weights: np.ndarray | None = None, q: float = 1.0) -> Callable[[Similarity], Any]:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from reports.reading import blocks, columns, cosine, drawn, hill, section, text_of, titled
 
 import vendimeter as vm
+from reports.reading import blocks, columns, cosine, drawn, hill, section, text_of, titled
 from vendimeter.reports.document import Chart, Facts, Paragraph, Table
 
 ORDERS = {"0": 0.0, "1": 1.0, "2": 2.0, "inf": math.inf}

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 import pytest
-from reports.reading import blocks, columns, cosine, drawn, hill, section, text_of, texts, titled
 
 import vendimeter as vm
+from reports.reading import blocks, columns, cosine, drawn, hill, section, text_of, texts, titled
 from vendimeter.errors import InputError
 from vendimeter.reports.document import Chart, Gallery, Group, Table
 from vendimeter.reports.items import PICTURES, Shown

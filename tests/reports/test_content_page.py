@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reports.reading import blocks, columns, cosine, hill, section, text_of, titled
 from scipy.sparse.csgraph import connected_components
 
 import vendimeter as vm
+from reports.reading import blocks, columns, cosine, hill, section, text_of, titled
 from vendimeter.errors import (
     EmptyError,
     InputError,

@@ -14,7 +14,7 @@ from vendimeter.data import frames as _frames
 from vendimeter.data import tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
-from vendimeter.data.groups import Membership, read
+from vendimeter.data.groups import Grouping, read
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, check_rng, whole_number
@@ -102,7 +102,7 @@ class Modes(Result):
     _items: Any = field(repr=False)
     _kind: str | None = field(repr=False)
     _similarity: Similarity = field(repr=False)
-    _groups: Membership | None = field(repr=False)
+    _groups: Grouping | None = field(repr=False)
     _rng: int = field(repr=False)
 
     def __len__(self) -> int:
@@ -433,7 +433,7 @@ def _degenerate(values: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     return np.r_[False, near] | np.r_[near, False]
 
 
-def _of_labels(groups: Membership, loadings: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _of_labels(groups: Grouping, loadings: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What each mode is made of, label by label, and the mean loading of each label; both (modes, labels)."""
     count, items = len(groups.labels), groups.items
     entry = np.repeat(np.arange(count), np.diff(groups.starts))

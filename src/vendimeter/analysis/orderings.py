@@ -15,7 +15,7 @@ import numpy as np
 
 from vendimeter.data import tables
 from vendimeter.data.arrays import blocks, to_list
-from vendimeter.data.groups import Membership
+from vendimeter.data.groups import Grouping
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.options import generator
 
@@ -35,7 +35,7 @@ LEAVES = 1000  # items of which a tree is made; the others go beside those they 
 
 
 def ordering(
-    order: Any, n: int, *, coordinates: Any, items: Any, groups: Membership | None, rng: int = 0
+    order: Any, n: int, *, coordinates: Any, items: Any, groups: Grouping | None, rng: int = 0
 ) -> np.ndarray:
     """Positions of n items in the order that a user names, or gives as positions.
 
@@ -49,7 +49,7 @@ def ordering(
         Gives the coordinates of the items along the modes, of shape (n, k), when they are needed.
     items : array, list or table
         The items.
-    groups : Membership or None
+    groups : Grouping or None
         Their labels.
     rng : int
         Seed of the items that a tree is made of, where there are many.
@@ -144,14 +144,14 @@ def items_of(samples: Any) -> Sequence[Any]:
     return tables.records(samples) if tables.has_columns(samples) else to_list(samples)
 
 
-def by_label(groups: Membership, order: np.ndarray) -> np.ndarray:
+def by_label(groups: Grouping, order: np.ndarray) -> np.ndarray:
     """Label by label in order of first appearance, within each as in another order; an item of several by its first."""
     block = first_label(groups, len(order))
     block[block < 0] = len(groups.labels)
     return order[np.argsort(block[order], kind="stable")]
 
 
-def first_label(groups: Membership, n: int) -> np.ndarray:
+def first_label(groups: Grouping, n: int) -> np.ndarray:
     """The position of the first label of each item, or −1."""
     found = np.full(n, -1, dtype=np.int64)
     entry = np.repeat(np.arange(len(groups.labels)), np.diff(groups.starts))

@@ -12,14 +12,14 @@ from vendimeter.data import tables
 from vendimeter.data.arrays import is_frame_column, is_missing, is_sparse, length, to_list, to_numpy
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import concat, is_foreign, local, namespace, to_host
-from vendimeter.data.weights import Mass, check_sum
+from vendimeter.data.weights import Weights, check_sum
 from vendimeter.errors import EmptyError, InputError, brief, shape_of
 
-__all__ = ["Membership", "join", "read", "split"]
+__all__ = ["Grouping", "join", "read", "split"]
 
 
 @dataclass(frozen=True)
-class Membership:
+class Grouping:
     """Groups as rows of a sparse matrix over the items.
 
     Attributes
@@ -43,7 +43,7 @@ class Membership:
     sizes: np.ndarray
 
     @classmethod
-    def of(cls, parts: Sequence[np.ndarray], weights: Sequence[np.ndarray] | None = None) -> Membership:
+    def of(cls, parts: Sequence[np.ndarray], weights: Sequence[np.ndarray] | None = None) -> Grouping:
         """Groups from the positions of the items of each, and their probabilities; a label is the group's position."""
         sizes = np.array([len(part) for part in parts], dtype=np.int64)
         return cls(
@@ -55,7 +55,7 @@ class Membership:
         )
 
 
-def read(by: Any, n: int, mass: Mass | None) -> Membership:
+def read(by: Any, n: int, mass: Weights | None) -> Grouping:
     """Groups of n items from labels, sets of labels, or rows of weights or counts."""
     if mass is not None and mass.values.ndim == 2:
         return _rows(by, mass, n)
@@ -69,7 +69,7 @@ def read(by: Any, n: int, mass: Mass | None) -> Membership:
         raise InputError(f"by is the single label {brief(by[()])}; expected one label an item.")
     labels, starts, items = _from_array(by, n) if _is_plain_array(by) else _labelled(by, n)
     if mass is None:
-        return Membership(labels, starts, items, None, np.diff(starts))
+        return Grouping(labels, starts, items, None, np.diff(starts))
     if mass.name == "weights":
         check_sum(float(mass.values.sum()), mass)
     return _weighted(labels, starts, items, mass.values[items], mass.name)
@@ -136,7 +136,7 @@ def _labelled(by: Any, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
     return list(found), starts, np.array([item for group in groups for item in group], dtype=np.int64)
 
 
-def _rows(by: Any, mass: Mass, n: int) -> Membership:
+def _rows(by: Any, mass: Weights, n: int) -> Grouping:
     """Sites × species: each row of weights is a group over all items."""
     values, name = mass.values, mass.name
     if values.shape[1] != n:
@@ -167,7 +167,7 @@ def _rows(by: Any, mass: Mass, n: int) -> Membership:
 
 def _weighted(
     labels: Sequence[Hashable], starts: np.ndarray, items: np.ndarray, values: np.ndarray, name: str
-) -> Membership:
+) -> Grouping:
     totals = np.add.reduceat(np.append(values, 0.0), starts[:-1]) if len(labels) else np.zeros(0)
     totals[np.diff(starts) == 0] = 0.0
     # A group whose members have no weight is as empty as one without members.
@@ -175,7 +175,7 @@ def _weighted(
     group = np.repeat(np.arange(len(labels)), np.diff(starts))[keep]
     counts = np.bincount(group, minlength=len(labels))
     sizes = np.rint(totals).astype(np.int64) if name == "counts" else counts
-    return Membership(
+    return Grouping(
         labels, np.concatenate([[0], np.cumsum(counts)]), items[keep], values[keep] / totals[group], sizes
     )
 

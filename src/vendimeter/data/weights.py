@@ -13,10 +13,10 @@ from vendimeter.data.devices import is_foreign, local, numpy_dtype, to_host
 from vendimeter.data.tables import matrix
 from vendimeter.errors import InputError, brief, digits, shape_of
 
-__all__ = ["Mass", "check_sum", "probabilities", "raw_weights"]
+__all__ = ["Weights", "check_sum", "probabilities", "raw_weights"]
 
 
-class Mass:
+class Weights:
     """Weights or counts as given: finite float64 numbers from 0 up, the name of the option, and its precision.
 
     Attributes
@@ -32,16 +32,16 @@ class Mass:
     def __init__(self, values: np.ndarray, name: str, tolerance: float):
         self.values, self.name, self.tolerance = values, name, tolerance
 
-    def part(self, places: np.ndarray) -> Mass:
+    def part(self, places: np.ndarray) -> Weights:
         """Those of the items at these positions."""
-        return Mass(self.values[places], self.name, self.tolerance)
+        return Weights(self.values[places], self.name, self.tolerance)
 
     def size(self) -> int:
         """How many items they stand for."""
         return int(self.values.sum()) if self.name == "counts" else len(self.values)
 
 
-def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | None:
+def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Weights | None:
     """Whichever of the two was given, checked entry by entry."""
     if weights is not None and counts is not None:
         raise InputError(
@@ -84,7 +84,7 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Mass | Non
         )
     dtype = dtype or array.dtype
     low = {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
-    return Mass(values, name, low)
+    return Weights(values, name, low)
 
 
 def _check_entries(values: np.ndarray, bad: np.ndarray, name: str, expected: str) -> None:
@@ -94,7 +94,7 @@ def _check_entries(values: np.ndarray, bad: np.ndarray, name: str, expected: str
         raise InputError(f"{name}[{at}] is {digits(values[place])}; expected {expected}", option=name)
 
 
-def check_sum(total: float, mass: Mass, of: str = "weights") -> None:
+def check_sum(total: float, mass: Weights, of: str = "weights") -> None:
     """Weights are probabilities and sum to 1."""
     if not math.isclose(total, 1, rel_tol=0, abs_tol=mass.tolerance):
         raise InputError(

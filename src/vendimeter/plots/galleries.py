@@ -11,7 +11,7 @@ import numpy as np
 from vendimeter.data import frames, tables
 from vendimeter.data.arrays import length, refuse_set
 from vendimeter.data.collection import Collection
-from vendimeter.data.groups import Membership, read
+from vendimeter.data.groups import Grouping, read
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import EmptyError, InputError, unknown
 from vendimeter.intake import collected, similarity_of
@@ -183,7 +183,7 @@ def _classes(
     return found, similarity.n, similarity.kernel
 
 
-def _shares(groups: Membership, g: int) -> np.ndarray:
+def _shares(groups: Grouping, g: int) -> np.ndarray:
     a, b = int(groups.starts[g]), int(groups.starts[g + 1])
     return np.full(b - a, 1 / max(b - a, 1)) if groups.weights is None else groups.weights[a:b]
 
@@ -193,7 +193,7 @@ def _typical(similarity: Similarity, items: np.ndarray, shares: np.ndarray) -> n
     return row_sums(similarity.take(items), shares, shares, items)
 
 
-def _which(groups: Membership, scores: np.ndarray, classes: Any, lowest: Any, highest: Any) -> list[int]:
+def _which(groups: Grouping, scores: np.ndarray, classes: Any, lowest: Any, highest: Any) -> list[int]:
     if classes is not None:
         places = {label: g for g, label in enumerate(groups.labels)}
         if isinstance(classes, str) or not len(classes):

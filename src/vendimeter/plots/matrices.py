@@ -11,7 +11,7 @@ from vendimeter.data import frames, tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import to_host
-from vendimeter.data.groups import Membership, read
+from vendimeter.data.groups import Grouping, read
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, check_rng, whole_number
@@ -127,7 +127,7 @@ def matrix_of(
     similarity: Similarity,
     order: np.ndarray,
     *,
-    groups: Membership | None = None,
+    groups: Grouping | None = None,
     named: Any = "given",
     most: int = MOST,
     limits: Any = None,
@@ -179,7 +179,7 @@ def _colours(matrix: np.ndarray, limits: Any) -> dict[str, Any]:
     return {"cmap": SEQUENTIAL, "vmin": low if LOW < low < 1 else 0.0, "vmax": 1.0}
 
 
-def _side(ax: Any, groups: Membership, label: np.ndarray) -> None:
+def _side(ax: Any, groups: Grouping, label: np.ndarray) -> None:
     """A strip of the labels' colours at the left; names beside blocks that are in one piece, or else in a legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch

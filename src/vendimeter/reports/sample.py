@@ -12,7 +12,7 @@ import numpy as np
 
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
-from vendimeter.data.groups import Membership, read
+from vendimeter.data.groups import Grouping, read
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.options import generator
@@ -189,7 +189,7 @@ class Subject:
         return Held(self.similarity)
 
     @cached_property
-    def groups(self) -> Membership | None:
+    def groups(self) -> Grouping | None:
         """Which items are in which group."""
         return None if self.labels is None else read(self.labels, self.n, None)
 

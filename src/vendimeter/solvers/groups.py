@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vendimeter.data.groups import Membership
+from vendimeter.data.groups import Grouping
 from vendimeter.errors import in_group
 from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.batched import SMALL, Batch, batches
@@ -89,7 +89,7 @@ class SolvedGroups:
 
 def solve_groups(
     similarity: Similarity,
-    groups: Membership,
+    groups: Grouping,
     orders: Sequence[float],
     *,
     precision: str = "float64",
@@ -101,7 +101,7 @@ def solve_groups(
     ----------
     similarity : Similarity
         Of all items.
-    groups : Membership
+    groups : Grouping
         Which items are in which group; its labels are for messages.
     orders : list of float
         The orders.
@@ -113,7 +113,7 @@ def solve_groups(
     Examples
     --------
     >>> from vendimeter.kernels import Cosine
-    >>> halves = Membership.of([np.array([0, 1]), np.array([2, 3])])
+    >>> halves = Grouping.of([np.array([0, 1]), np.array([2, 3])])
     >>> solve_groups(Cosine().similarity(np.eye(3)[[0, 1, 2, 2]]), halves, [1.0]).value[:, 0]
     array([2., 1.])
     """
@@ -238,6 +238,6 @@ def subset_scores(
     found = []
     for first in range(0, len(subsets), CHUNK):
         chunk = slice(first, first + CHUNK)
-        groups = Membership.of(subsets[chunk], None if weights is None else weights[chunk])
+        groups = Grouping.of(subsets[chunk], None if weights is None else weights[chunk])
         found.append(solve_groups(similarity, groups, orders, rng=rng).value)
     return np.concatenate(found) if found else np.empty((0, len(orders)))

@@ -288,7 +288,7 @@ def refuse(problem: Problem) -> None:
 def choose(problem: Problem) -> Plan:
     """The plan for a prepared problem."""
     solver = problem.solver
-    candidates = _Candidates(problem)
+    candidates = _CostModel(problem)
     exact = candidates.exact()
     project = problem.similarity.policy.project
     if solver.method in ("lowrank", "lanczos"):
@@ -340,7 +340,7 @@ def _refuse(problem: Problem, project: bool) -> None:
         )
 
 
-class _Candidates:
+class _CostModel:
     """The ways there are for a problem, each with its costs."""
 
     def __init__(self, problem: Problem):

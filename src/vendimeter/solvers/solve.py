@@ -20,7 +20,7 @@ from vendimeter.solvers.operators import operator_of, side_by_side
 from vendimeter.solvers.plan import BASE_MEMORY, Plan, Problem, choose, prepared
 from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum
 
-__all__ = ["carry_out", "exact_seconds", "run", "unclaimed"]
+__all__ = ["exact_seconds", "run", "solve", "unclaimed"]
 
 
 # ----------------------------------------------------------------------------------------------------------- carry out
@@ -32,7 +32,7 @@ Report = Callable[[float, str], None]
 FILLED = 0.4  # of the progress bar: what storing the matrix takes
 
 
-def carry_out(problem: Problem, plan: Plan, report: Report | None = None) -> Solution:
+def solve(problem: Problem, plan: Plan, report: Report | None = None) -> Solution:
     """Solve a prepared problem as planned."""
     if plan.method == "exact":
         return exact.solve(problem, plan)
@@ -120,13 +120,13 @@ def run(problem: Problem, report: Callable[[float, str], None] | None = None) ->
     problem = prepared(problem)
     before = problem.similarity.calls
     chosen = choose(problem)
-    solution = carry_out(problem, chosen, report)
+    solution = solve(problem, chosen, report)
     tol, orders = problem.solver.tol, problem.orders
     again = chosen.precision == "float32" and problem.solver.precision == "auto" and chosen.method == "exact"
     if tol is not None and again and _widest(solution, orders) > tol:
         problem = replace(problem, solver=replace(problem.solver, precision="float64"))
         chosen = choose(problem)
-        solution = carry_out(problem, chosen, report)
+        solution = solve(problem, chosen, report)
     if problem.collapsed:
         solution.notes["distinct"] = problem.size
     if problem.similarity.calls > before:  # a user's function: every call counts

@@ -17,7 +17,7 @@ from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, length,
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, to_host, wide_mode
 from vendimeter.data.tables import check_alignment
-from vendimeter.data.weights import Mass, raw_weights
+from vendimeter.data.weights import Weights, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels.description import describe, difference, fingerprint, identity, rebuild, same, shown
@@ -175,7 +175,7 @@ class Accumulator:
             )
         return self._identity if now is None else now
 
-    def add_features(self, features: Features, mass: Mass | None = None) -> None:
+    def add_features(self, features: Features, mass: Weights | None = None) -> None:
         """Add a batch whose features have been made already; for those who build on this class."""
         masses = None if mass is None else mass.values
         if masses is not None and len(masses) != features.n:

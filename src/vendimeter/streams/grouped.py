@@ -19,8 +19,8 @@ from vendimeter.data import tables as _tables
 from vendimeter.data.arrays import is_sparse, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
-from vendimeter.data.groups import Membership, read
-from vendimeter.data.weights import Mass, raw_weights
+from vendimeter.data.groups import Grouping, read
+from vendimeter.data.weights import Weights, raw_weights
 from vendimeter.errors import (
     EmptyError,
     InputError,
@@ -249,7 +249,7 @@ class GroupAccumulator:
         self.updates += 1
 
     def _grown(
-        self, labels: Sequence[Hashable], places: list[np.ndarray], mass: Mass | None
+        self, labels: Sequence[Hashable], places: list[np.ndarray], mass: Weights | None
     ) -> tuple[int, float]:
         """Items and mass of all labels after this batch, if that is in the range of numbers."""
         count = sum(len(part) if mass is None else mass.part(part).size() for part in places)
@@ -258,7 +258,7 @@ class GroupAccumulator:
         check_growth(*total)
         return total
 
-    def _grow(self, label: Hashable, features: Features | None, mass: Mass | None) -> None:
+    def _grow(self, label: Hashable, features: Features | None, mass: Weights | None) -> None:
         mine = self._open(label)
         before = _size(mine)
         if features is not None:
@@ -507,7 +507,7 @@ class GroupAccumulator:
             ])  # fmt: skip
         starts = np.concatenate([[0], np.cumsum([part.n for part in parts])])
         labels = [self.labels[g] for g in places.tolist()]
-        groups = Membership(labels, starts, np.arange(starts[-1]), shares, found.sizes[places])
+        groups = Grouping(labels, starts, np.arange(starts[-1]), shares, found.sizes[places])
         empty = self._empty
         solved = solve_groups(whole, groups, found.orders, precision=empty.precision, rng=empty.rng)
         found.put(places, solved)
@@ -610,7 +610,7 @@ def _size(mine: Accumulator) -> int:
     return mine.nbytes + _overhead(mine.held)
 
 
-def _check_sizes(by: Any, mass: Mass | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
+def _check_sizes(by: Any, mass: Weights | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
     """The labels of a batch, and the positions of the items of each."""
     if mass is not None and len(mass.values) != n:
         raise InputError(

@@ -13,8 +13,8 @@ from vendimeter.data import frames, tables
 from vendimeter.data.arrays import blocks, is_sparse, is_table, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, namespace
-from vendimeter.data.groups import Membership, join, read, split
-from vendimeter.data.weights import Mass, raw_weights
+from vendimeter.data.groups import Grouping, join, read, split
+from vendimeter.data.weights import Weights, raw_weights
 from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
 from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
@@ -40,7 +40,7 @@ class Groups:
     ----------
     similarity : Similarity
         Of all items; a user's matrix or function has been checked.
-    members : Membership
+    members : Grouping
         Which items are in which group, with what weight.
     mass : ndarray
         What each group weighs: its items, counts, or weights, summed up.
@@ -55,7 +55,7 @@ class Groups:
     """
 
     similarity: Similarity
-    members: Membership
+    members: Grouping
     mass: np.ndarray
     given: str | None
     apart: bool
@@ -165,8 +165,8 @@ def _gathered(
 
 def _groups(
     similarity: Similarity,
-    members: Membership,
-    mass: Mass | None,
+    members: Grouping,
+    mass: Weights | None,
     left_out: int,
     locate: Callable[[], None] = lambda: None,
 ) -> Groups:
@@ -188,7 +188,7 @@ def _groups(
 # -------------------------------------------------------------------------------------------- groups given one by one
 
 
-def _joined(groups: Any, asked: Any, rng: int) -> tuple[Similarity, Membership, Callable[[], None]]:
+def _joined(groups: Any, asked: Any, rng: int) -> tuple[Similarity, Grouping, Callable[[], None]]:
     """One collection of a mapping, a list, or an array of groups × items × columns."""
     kernel: Kernel = as_kernel(asked)
     stack: Any = local(groups)
@@ -226,7 +226,7 @@ def _joined(groups: Any, asked: Any, rng: int) -> tuple[Similarity, Membership, 
     starts = np.concatenate([[0], np.cumsum(sizes)])
     try:
         similarity = kernel.similarity(joined, rng=rng)
-        return similarity, Membership(labels, starts, np.arange(starts[-1]), None, sizes), locate
+        return similarity, Grouping(labels, starts, np.arange(starts[-1]), None, sizes), locate
     except InputError as error:
         failure = error
     locate()

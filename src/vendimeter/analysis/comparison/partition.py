@@ -13,7 +13,7 @@ import numpy as np
 
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host, transposed
-from vendimeter.data.groups import Membership
+from vendimeter.data.groups import Grouping
 from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Features, Matrix, Similarity, span
 from vendimeter.similarity.base import parts_of
@@ -35,7 +35,7 @@ class Partition(NamedTuple):
 
 
 def partition(
-    similarity: Similarity, members: Membership, shares: np.ndarray, scores: np.ndarray, q: float, rng: int
+    similarity: Similarity, members: Grouping, shares: np.ndarray, scores: np.ndarray, q: float, rng: int
 ) -> Partition:
     """The partition of the diversity of order q.
 
@@ -43,7 +43,7 @@ def partition(
     ----------
     similarity : Similarity
         Of all items.
-    members : Membership
+    members : Grouping
         Who is in which group.
     shares : ndarray, shape (groups,)
         The weights of the groups, which sum to 1; 0 for an empty one.
@@ -63,7 +63,7 @@ def partition(
     return Partition(alpha, gamma / alpha, gamma, (gamma.bounds[0] / high, gamma.bounds[1] / low))
 
 
-def mixture(members: Membership, shares: np.ndarray, n: int) -> np.ndarray:
+def mixture(members: Grouping, shares: np.ndarray, n: int) -> np.ndarray:
     """The weight of each item in Σ w_g ρ_g, an item of several groups counted in each of them."""
     sizes = np.diff(members.starts)
     own = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
@@ -91,7 +91,7 @@ def _within(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
 # ------------------------------------------------------------------------------------------------ how alike groups are
 
 
-def overlaps(similarity: Similarity, members: Membership) -> np.ndarray:
+def overlaps(similarity: Similarity, members: Grouping) -> np.ndarray:
     """tr(ρ_g ρ_h)/√(tr ρ_g² tr ρ_h²) for every two groups, by the cheapest way; NaN for empty ones."""
     shares = _matrix_of(members, similarity.n)
     if _by_columns(similarity, members) < _by_pairs(similarity, members):
@@ -110,25 +110,25 @@ def overlaps(similarity: Similarity, members: Membership) -> np.ndarray:
     return found
 
 
-def overlap_cost(similarity: Similarity, members: Membership) -> float:
+def overlap_cost(similarity: Similarity, members: Grouping) -> float:
     """Floating-point operations that `overlaps` takes, about."""
     return min(_by_columns(similarity, members), _by_pairs(similarity, members))
 
 
-def _by_columns(similarity: Similarity, members: Membership) -> float:
+def _by_columns(similarity: Similarity, members: Grouping) -> float:
     if not isinstance(similarity, Features) or similarity.sparse:
         return math.inf
     return 2.0 * similarity.width**2 * (len(members.items) + len(members.labels) ** 2 / 2)
 
 
-def _by_pairs(similarity: Similarity, members: Membership) -> float:
+def _by_pairs(similarity: Similarity, members: Grouping) -> float:
     if isinstance(similarity, Matrix) and similarity.sparse:
         return 20.0 * similarity.data.nnz
     pairs = len(np.unique(members.items)) ** 2 / 2
     return pairs * (8.0 if isinstance(similarity, Matrix) else similarity.cost)
 
 
-def _matrix_of(members: Membership, n: int) -> Any:
+def _matrix_of(members: Grouping, n: int) -> Any:
     """Groups × items, the weights of the items in each group."""
     from scipy import sparse
 
@@ -137,7 +137,7 @@ def _matrix_of(members: Membership, n: int) -> Any:
     return sparse.csr_array((own, members.items, members.starts), shape=(len(sizes), n))
 
 
-def _from_features(features: Features, members: Membership, shares: Any) -> np.ndarray:
+def _from_features(features: Features, members: Grouping, shares: Any) -> np.ndarray:
     """From the d×d matrices of the groups, some of their columns at a time."""
     count, width = len(members.labels), features.width
     most = HELD_BYTES if features.like is None else DEVICE_BYTES

@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from vendimeter.data.devices import namespace
-from vendimeter.data.groups import Membership
+from vendimeter.data.groups import Grouping
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers import dense
@@ -281,7 +281,7 @@ def spectra(similarity: Similarity, parts: Iterable[Part]) -> Iterator[Values]:
 
 def _solved(similarity: Similarity, parts: list[Part]) -> list[Values]:
     shares = [part.counts / part.counts.sum() for part in parts if part.counts is not None]
-    groups = Membership.of([part.items for part in parts], shares or None)
+    groups = Grouping.of([part.items for part in parts], shares or None)
     solved = solve_groups(similarity, groups, [1.0])
     found: list[Values | None] = [None] * len(parts)
     for places, eigenvalues in solved.spectra:

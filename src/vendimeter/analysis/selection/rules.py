@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_masked, refuse_set, to_numpy
 from vendimeter.data.devices import is_foreign, local, to_host
-from vendimeter.data.groups import Membership, read
+from vendimeter.data.groups import Grouping, read
 from vendimeter.data.tables import check_alignment, has_columns
 from vendimeter.data.tables import labels as labels_of
 from vendimeter.errors import InputError, brief, digits, unknown
@@ -154,7 +154,7 @@ def _quotas(samples: Any, n: int, k: int | None, quotas: Any, by: Any) -> tuple[
     return _Groups(labels, _group_of(found, n), pool, left), total + rest
 
 
-def _group_of(found: Membership, n: int) -> np.ndarray:
+def _group_of(found: Grouping, n: int) -> np.ndarray:
     group = np.empty(n, dtype=np.int64)
     group[found.items] = np.repeat(np.arange(len(found.labels)), np.diff(found.starts))
     return group
