@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import vendimeter as vm
 from measure import table
 from vendimeter.cli import work
-from vendimeter.cli.main import vendi
+from vendimeter.cli.commands import vendi
 from vendimeter.kernels import Embed, FromFunction, NGram, Precomputed
 from vendimeter.similarity import checks as _matrix_checks
 

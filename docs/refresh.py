@@ -87,7 +87,7 @@ def _commands(code: str) -> list[str]:
 def _vendi(line: str) -> str:
     from click.testing import CliRunner
 
-    from vendimeter.cli.main import vendi
+    from vendimeter.cli.commands import vendi
 
     words = shlex.split(line, comments=True)[1:]
     result = CliRunner().invoke(vendi, words, prog_name="vendi", catch_exceptions=False)

@@ -148,7 +148,7 @@ def test_tutorials_ask_for_all_that_they_need(name):
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/inputs.md", *PAGES[4:]])
 def test_commands_that_are_shown_have_the_options_they_are_shown_with(name):
-    from vendimeter.cli.main import vendi
+    from vendimeter.cli.commands import vendi
 
     blocks = FENCED.findall((ROOT / name).read_text(encoding="utf-8"))
     shell = [block for language, block in blocks if language in ("", "sh", "bash")]

@@ -34,10 +34,10 @@ analysis.near_copies.near_copies -> plots.bars
 analysis.rarefaction.rarefaction -> plots.curves
 analysis.reweighting.reweighting -> plots.bars
 analysis.selection.selection -> plots.curves
+cli.commands -> root
 cli.compare -> root
 cli.explain -> root
 cli.fingerprints -> root
-cli.main -> root
 cli.output -> root
 cli.plan -> root
 cli.rarefy -> root

@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 
 LIBRARIES = (
     "rich.console", "rich.text", "scipy.linalg", "scipy.sparse", "vendimeter.kernels", "vendimeter.analysis",
-    "vendimeter.io.json", "vendimeter.io.text",
+    "vendimeter.io.json", "vendimeter.io.text", "vendimeter.present.tables", "vendimeter.present.terminal",
 )  # fmt: skip
-PARTS = ("failures", "fingerprints", "gates", "outputs", "streaming", "tables", "wording", "work")
+PARTS = ("fingerprints", "output", "streaming", "work")
 LONGEST = 60.0  # seconds that a run may take
 
 
@@ -32,7 +32,7 @@ def imported() -> None:
     """Have in memory what the commands import."""
     for name in LIBRARIES:
         importlib.import_module(name)
-    from vendimeter.cli.main import COMMANDS
+    from vendimeter.cli.commands import COMMANDS
 
     for name in (*COMMANDS.values(), *PARTS):
         importlib.import_module(f"vendimeter.cli.{name}")

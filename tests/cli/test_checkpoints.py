@@ -22,7 +22,7 @@ from cli import long_runs
 from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
 from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, Place
-from vendimeter.cli.main import Stopped
+from vendimeter.cli.commands import Stopped
 from vendimeter.cli.streaming import streamed
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError

@@ -295,7 +295,7 @@ def test_more_than_fits_is_streamed(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     from vendimeter.cli import inputs
-    from vendimeter.cli.main import vendi as command
+    from vendimeter.cli.commands import vendi as command
 
     X = np.random.default_rng(0).standard_normal((10_000, 4))
     np.savez(tmp_path / "x.npz", v=X, label=np.arange(10_000) % 3)

@@ -17,8 +17,8 @@ import pytest
 from cli import command_data
 from cli.command_runs import SCRIPT, Warm, environment, vendi
 from vendimeter.cli import options
-from vendimeter.cli.main import COMMANDS
-from vendimeter.cli.main import vendi as command
+from vendimeter.cli.commands import COMMANDS
+from vendimeter.cli.commands import vendi as command
 
 ALL = {name: command.get_command(None, name) for name in COMMANDS}  # type: ignore[arg-type]
 EXAMPLES = {name: list(one.examples) for name, one in ALL.items()}  # type: ignore[union-attr]

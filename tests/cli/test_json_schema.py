@@ -236,7 +236,7 @@ def test_the_schema_is_strict_and_every_field_has_a_description(warm: Warm, tmp_
 
 
 def test_every_command_that_gives_json_is_in_the_schema() -> None:
-    from vendimeter.cli.main import COMMANDS, vendi
+    from vendimeter.cli.commands import COMMANDS, vendi
 
     given = {
         name

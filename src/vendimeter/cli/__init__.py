@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; bad input ends with a message and exit code 2, never with a traceback."""
     try:
-        from vendimeter.cli.main import INTERRUPTED, end_in_order, run, vendi
+        from vendimeter.cli.commands import INTERRUPTED, end_in_order, run, vendi
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:

@@ -25,7 +25,7 @@ def completion(shell: str) -> None:
     """Print the script that makes a SHELL (bash, zsh or fish) complete the commands and options of vendi."""
     from click.shell_completion import get_completion_class
 
-    from vendimeter.cli.main import vendi
+    from vendimeter.cli.commands import vendi
 
     kind = get_completion_class(shell)
     assert kind is not None

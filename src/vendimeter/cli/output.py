@@ -95,7 +95,7 @@ def check_target(
 
 def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
     """Give the answer in the form that was asked for."""
-    from vendimeter.cli.main import check_interrupted
+    from vendimeter.cli.commands import check_interrupted
     from vendimeter.present.terminal import say
 
     check_interrupted()

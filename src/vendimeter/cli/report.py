@@ -97,9 +97,9 @@ def written_report(
     """Read, analyse, and write the page."""
     import vendimeter as vm
     from vendimeter.cli import work
+    from vendimeter.cli.commands import check_interrupted
     from vendimeter.cli.compare import named_reference
     from vendimeter.cli.inputs import bare, several
-    from vendimeter.cli.main import check_interrupted
     from vendimeter.cli.merge import refuse_existing, refuse_input
     from vendimeter.data.groups import read
     from vendimeter.errors import InputError, brief, printable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vendimeter.cli import options
-from vendimeter.cli.main import GateError
+from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, Solving, option
 from vendimeter.cli.output import Answer
 from vendimeter.errors import InputError, brief, digits

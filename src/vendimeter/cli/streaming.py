@@ -15,9 +15,9 @@ from types import FrameType
 from typing import Any
 
 from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.commands import Stopped
 from vendimeter.cli.fingerprints import items_expected
 from vendimeter.cli.inputs import Input
-from vendimeter.cli.main import Stopped
 from vendimeter.cli.merge import refuse_existing, save
 from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
