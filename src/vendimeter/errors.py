@@ -50,15 +50,6 @@ __all__ = [
     "UnansweredError",
     "UnknownNameError",
     "VendimeterError",
-    "about",
-    "brief",
-    "check_characters",
-    "digits",
-    "in_group",
-    "printable",
-    "shape_of",
-    "unknown",
-    "warn",
 ]
 
 

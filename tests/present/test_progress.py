@@ -305,14 +305,14 @@ def test_in_a_real_terminal(tmp_path: Any) -> None:
 
     program = (
         "import sys, time\n"
-        "from vendimeter import _progress\n"
-        "_progress.FIRST = 0.0\n"
-        "with _progress.Progress('Gram') as progress:\n"
+        "from vendimeter.present import progress as module\n"
+        "module.FIRST = 0.0\n"
+        "with module.Progress('Gram') as progress:\n"
         "    for i in range(4):\n"
         "        progress.step(i / 4, 'x' * 100)\n"
         "        time.sleep(0.11)\n"
         "    if len(sys.argv) > 1: raise KeyboardInterrupt\n"
-        "progress = _progress.Progress('forgotten')\n"
+        "progress = module.Progress('forgotten')\n"
         "progress.step(0.5)\n"
     )
     environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
