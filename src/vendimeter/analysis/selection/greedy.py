@@ -73,7 +73,7 @@ class Objective(ABC):
         """Choose an item; return its gain in the terms of the method, for the user to read."""
 
     def switch(self, best: float) -> bool:
-        """Switch to another objective if no gain above `best` is too little for this one; True if bounds are void."""
+        """Switch to another objective if a best gain of `best` is too little for this one; True if bounds are void."""
         return False
 
     @property
@@ -197,7 +197,7 @@ class Greedy:
         self._evaluated_at = np.full(items.n, -1, dtype=np.int32)  # the step of the last evaluation
         self._bounded_at = self._evaluated_at.copy()  # the step of the last bound
         self._is_copy = np.zeros(items.n, dtype=bool)
-        self._copies_allowed = False  # as nothing else is left
+        self._copies_allowed = False  # until nothing else is left
         self._pool = np.zeros(0, dtype=np.int64)
         self._outside_bound = math.inf  # upper bound of the worth of all items outside the pool
         self._worth_history: list[float] = []
@@ -440,19 +440,16 @@ def deficits(squares: Any, quadrature: _Quadrature) -> Any:
     xp = namespace(squares)
     products = squares @ quadrature.table
     low_count, high_count = quadrature.low.shape[0], quadrature.high.shape[0]
-    outside = 1 - products[:, low_count + high_count]
+    nodes = low_count + high_count
+    outside = 1 - products[:, nodes]
     # Of a candidate in the span only rounding is left, of either sign.
     outside = 0.5 * (outside + xp.abs(outside))
     logarithms = xp.log(products[:, :low_count] + outside[:, None]) @ quadrature.low
     if high_count:
-        logarithms = logarithms + xp.log1p(-products[:, low_count : low_count + high_count]) @ quadrature.high
-    first_moment, second_moment = (
-        products[:, low_count + high_count + 1],
-        products[:, low_count + high_count + 2],
-    )
-    return (
-        first_moment * quadrature.tail[0] - (first_moment + second_moment) * quadrature.tail[1] - logarithms
-    )
+        logarithms = logarithms + xp.log1p(-products[:, low_count:nodes]) @ quadrature.high
+    first_moment, second_moment = products[:, nodes + 1], products[:, nodes + 2]
+    first_tail, second_tail = quadrature.tail
+    return first_moment * first_tail - (first_moment + second_moment) * second_tail - logarithms
 
 
 class VendiGain(Objective):
@@ -545,9 +542,9 @@ class VendiGain(Objective):
     def _deficits(self, squares: Any, coarse: bool) -> Any:
         if self._q == 2:  # Δ tr σ² = 1 + 2 φᵀσφ
             return squares @ move(self.items.pad(self._basis.values), squares)
-        return deficits(squares, self._quadrature(coarse, squares))
+        return deficits(squares, self._cached_quadrature(coarse, squares))
 
-    def _quadrature(self, coarse: bool, like: Any) -> Any:
+    def _cached_quadrature(self, coarse: bool, like: Any) -> Any:
         if coarse not in self._quadratures:
             if isinstance(like, np.ndarray):
                 quadrature = _quadrature(self._basis.values, self._q, coarse)
