@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import vendimeter as vm
 from vendimeter.analysis.reweighting import search as searching
-from vendimeter.analysis.reweighting.orders import Order, Spread, widened
+from vendimeter.analysis.reweighting.orders import Order, State, widen
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MatrixError, ToleranceWarning, TooLargeError
 from vendimeter.kernels import RBF, Match, NGram, On, Precomputed, RandomFeatures, as_kernel
@@ -222,10 +222,10 @@ def test_every_state_gives_a_bound(q):
     for _ in range(20):  # states that no weights make
         values, vectors = rng.dirichlet(np.ones(4)), np.linalg.qr(rng.standard_normal((4, 4)))[0]
         values = np.sort(values)[::-1]
-        spread = Spread(values, Order(q))
-        slopes = (X @ vectors) ** 2 @ spread.slopes
-        assert spread.upper(float(slopes.max()), 1e-15) >= math.log(best)
-        assert spread.value == pytest.approx(
+        state = State(values, Order(q))
+        slopes = (X @ vectors) ** 2 @ state.slopes
+        assert state.upper(float(slopes.max()), 1e-15) >= math.log(best)
+        assert state.value == pytest.approx(
             math.log(hill_of(np.diag(values) * 4, np.full(4, 0.25), q)), abs=1e-9
         )
 
@@ -242,7 +242,7 @@ def test_the_bound_allows_for_similarities_that_are_off(q):
         other /= other.sum()
         moved = np.abs(values - other).sum()
         here, there = (math.log(hill_of(np.diag(v) * 6, np.full(6, 1 / 6), q)) for v in (values, other))
-        assert widened(here, q, moved * (1 + 1e-12) + 1e-15, 6) >= there - 1e-9
+        assert widen(here, q, moved * (1 + 1e-12) + 1e-15, 6) >= there - 1e-9
 
 
 @pytest.mark.parametrize("q", [0.5, 1, 2, 2.5, 9])
@@ -253,19 +253,19 @@ def test_curvature_is_that_of_differences(q):
 
     def slopes(p):
         values, vectors = np.linalg.eigh((X * p[:, None]).T @ X)
-        spread = Spread(values[::-1], Order(q))
-        return (X @ vectors[:, ::-1]) ** 2 @ spread.slopes, spread, X @ vectors[:, ::-1]
+        state = State(values[::-1], Order(q))
+        return (X @ vectors[:, ::-1]) ** 2 @ state.slopes, state, X @ vectors[:, ::-1]
 
-    here, spread, along = slopes(p)
-    found, columns = spread.curvature()
+    here, state, along = slopes(p)
+    found, columns = state.curvature()
     matrix = sum(e * ((along * u) @ along.T) ** 2 for e, u in zip(found, columns.T, strict=True))
     step = np.random.default_rng(1).standard_normal(10)
     step -= step.mean()
     # d of T/M is d²T/M − d dT/M², of which the second part is left out, but for a multiple of the slopes.
     ahead, behind = slopes(p + 1e-6 * step)[0], slopes(p - 1e-6 * step)[0]
     change = (ahead - behind) / 2e-6
-    other = (1 - q) / q * float((here - spread.mean) @ step) * q  # of log M along the step
-    powers = here if abs(q - 1) >= 0.5 else here + (q / (1 - q) * math.exp(-spread.log_sum) if q != 1 else 0)
+    other = (1 - q) / q * float((here - state.mean) @ step) * q  # of log M along the step
+    powers = here if abs(q - 1) >= 0.5 else here + (q / (1 - q) * math.exp(-state.log_sum) if q != 1 else 0)
     expected = -q * matrix @ step - other * powers
     np.testing.assert_allclose(
         change - change.mean(), expected - expected.mean(), rtol=0.05, atol=0.05 * np.abs(change).max()

@@ -14,10 +14,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.analysis.selection import greedy as _greedy
-from vendimeter.analysis.selection import greedy as _greedy_vendi
-from vendimeter.analysis.selection import items as _greedy_items
-from vendimeter.analysis.selection import methods, selection
+from vendimeter.analysis.selection import greedy, items, methods, selection
 from vendimeter.data import devices as _devices
 from vendimeter.data.collection import Collection
 from vendimeter.errors import (
@@ -129,8 +126,8 @@ def dense_of(samples, kernel, K):
 @pytest.mark.parametrize("method", GREEDY)
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_equals_full_search(kind, method, monkeypatch):
-    monkeypatch.setattr(_greedy, "POOL", 16)  # so that pools are filled again and again
-    monkeypatch.setattr(_greedy_items, "SPARSE_WIDTH", 6)
+    monkeypatch.setattr(greedy, "POOL", 16)  # so that pools are filled again and again
+    monkeypatch.setattr(items, "SPARSE_WIDTH", 6)
     samples, kernel, K = KINDS[kind]
     K = dense_of(samples, kernel, K)
     chosen = vm.select(samples, 14, kernel, method=method, compare=False)
@@ -154,8 +151,8 @@ def test_orders(q, k):
 @pytest.mark.parametrize("method", GREEDY)
 def test_many_items_in_few_dimensions(method, monkeypatch):
     """Far beyond the rank, with float32 bounds, blocks and pools that do not hold all items."""
-    monkeypatch.setattr(_greedy, "POOL", 64)
-    monkeypatch.setattr(_greedy_items, "STEP", 32)
+    monkeypatch.setattr(greedy, "POOL", 64)
+    monkeypatch.setattr(items, "STEP", 32)
     monkeypatch.setattr(methods, "ALL", 100)
     monkeypatch.setattr(methods, "POINTS", 400)
     rows = RNG.standard_normal((400, 4)).astype(np.float32)
@@ -176,9 +173,7 @@ def test_gains_are_exact(eigenvalues, q):
     candidates[0] = directions @ RNG.standard_normal(4)
     candidates[1] = np.linalg.qr(np.column_stack([directions, candidates[1]]))[0][:, 4]
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
-    found = _greedy_vendi.deficits(
-        (candidates @ directions) ** 2, _greedy_vendi._rule(values, q, coarse=False)
-    )
+    found = greedy.deficits((candidates @ directions) ** 2, greedy._quadrature(values, q, coarse=False))
 
     def total(matrix):
         mu = np.linalg.eigvalsh(matrix)
@@ -192,8 +187,8 @@ def test_gains_are_exact(eigenvalues, q):
 
 
 def test_bounds_that_turn_out_too_low_are_given_up(monkeypatch):
-    monkeypatch.setattr(_greedy, "POOL", 24)
-    monkeypatch.setattr(_greedy_vendi, "ALLOWANCE", -0.05)
+    monkeypatch.setattr(greedy, "POOL", 24)
+    monkeypatch.setattr(greedy, "ALLOWANCE", -0.05)
     chosen = vm.select(ROWS, 20, compare=False)
     check_steps(cosines(ROWS), chosen, "vendi")
 
@@ -315,7 +310,7 @@ def test_quotas_in_other_ways():
 def test_many_are_chosen_without_a_matrix_of_them():
     rows = RNG.standard_normal((900, 3))
     similarity = Cosine().similarity(rows)
-    assert _greedy_items.items_of(similarity, 900, 1 << 30).gram.shape == (3, 3)
+    assert items.items_of(similarity, 900, 1 << 30).gram.shape == (3, 3)
     for method in GREEDY:  # items that must be in may lie in the span of others, and outnumber its dimensions
         chosen = vm.select(rows[:60], 46, method=method, required=list(range(40)), compare=False)
         check_steps(cosines(rows[:60]), chosen, method, skip=40)
@@ -386,7 +381,7 @@ def test_stochastic_greedy():
 
 
 def test_the_limit_of_work(monkeypatch):
-    monkeypatch.setattr(_greedy, "LIMIT", 3e6)
+    monkeypatch.setattr(greedy, "LIMIT", 3e6)
     chosen = vm.select(RNG.standard_normal((500, 12)), 50, compare=False)
     assert not chosen.exact_greedy
     assert "items are each the best of 47 drawn at random" in chosen.notes[0]

@@ -1,4 +1,7 @@
-"""How the score depends on the bandwidth of a kernel, or on the kernel, and where it says something."""
+"""Bandwidth selection: how the score depends on the scale of a kernel, or on the kernel, and where it is informative.
+
+The distances, the score as a function of the scale, and the rule for a suggestion are in `scale_curves`.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["SYMBOLS", "Bandwidths", "bandwidth"]
 
 
-# --------------------------------------------------------------------------------------------------- bandwidths result
-
-# What `vendimeter.bandwidth` gives back.
-
-RADIAL: dict[str, type[RBF] | type[Laplacian]] = {"sigma": RBF, "scale": Laplacian}
+KERNEL_CLASSES: dict[str, type[RBF] | type[Laplacian]] = {"sigma": RBF, "scale": Laplacian}
 SYMBOLS = {"sigma": "σ", "scale": "scale"}
 
 
@@ -108,7 +107,7 @@ class Bandwidths(Result):
     @property
     def kernel(self) -> Kernel | None:
         """The kernel with the scale that is suggested, ready for `vendimeter.score`; None where none is."""
-        return None if math.isnan(self.suggested) else RADIAL[self.parameter](self.suggested)
+        return None if math.isnan(self.suggested) else KERNEL_CLASSES[self.parameter](self.suggested)
 
     @property
     def informative(self) -> np.ndarray:
@@ -117,12 +116,12 @@ class Bandwidths(Result):
 
     def summary(self) -> str:
         """The suggestion with its reason, the informative range, the median, and what was computed on."""
-        drawn = "" if self.items == self.n else f" Of {self.items:,} of {self.n:,} items, drawn at random."
+        sampled = "" if self.items == self.n else f" Of {self.items:,} of {self.n:,} items, drawn at random."
         if not self.parameter:
             listed = ", ".join(
                 f"{name}: {number(s)}" for name, s in zip(self.names, self.scores, strict=True)
             )
-            return f"{listed}. {_sentence(self.reason)}{drawn}"
+            return f"{listed}. {self.reason[:1].upper()}{self.reason[1:]}.{sampled}"
         symbol = SYMBOLS[self.parameter]
         text = (
             "No scale is suggested" if self.score is None else f"{symbol} = {self.suggested:.4g} is suggested"
@@ -136,7 +135,7 @@ class Bandwidths(Result):
                 f"{self.low:.3g} to {self.high:.3g}; at the median distance, {self.median:.4g}, it is "
                 f"{number(self.median_score)}."
             )
-        return text + drawn
+        return text + sampled
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values ready for JSON, the score with its bounds."""
@@ -158,13 +157,6 @@ class Bandwidths(Result):
         from vendimeter.plots.curves import plot_bandwidths
 
         return plot_bandwidths(self, ax)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-# ---------------------------------------------------------------------------------------------------------- bandwidths
 
 
 @collected
@@ -262,40 +254,41 @@ def bandwidth(
         raise InputError(
             f"q={brief(q)}; expected one order above 0: at 0, every scale gives the number of items."
         )
-    most, seed = whole_number(items, "items"), check_rng(rng)
+    max_items, seed = whole_number(items, "items"), check_rng(rng)
     if kernels is not None:
         if scales is not None:
             raise InputError("both scales and kernels were given; expected one of them.")
-        return _compared(samples, _named(kernels), orders[0], weights, counts, most, seed)
-    return _over_scales(samples, _radial(kernel), scales, orders[0], weights, counts, most, seed)
+        return _compare_kernels(samples, _named_kernels(kernels), orders[0], weights, counts, max_items, seed)
+    return _vary_scale(samples, _kernel_class(kernel), scales, orders[0], weights, counts, max_items, seed)
 
 
 # ---------------------------------------------------------------------------------------------------- a range of scales
 
 
-def _radial(kernel: Any) -> type[RBF] | type[Laplacian]:
-    chosen = as_kernel(kernel)
-    if not isinstance(chosen, RBF | Laplacian):
+def _kernel_class(kernel: Any) -> type[RBF] | type[Laplacian]:
+    """The class of a kernel with a bandwidth; its parameters do not matter."""
+    parsed = as_kernel(kernel)
+    if not isinstance(parsed, RBF | Laplacian):
         raise InputError(
             f"kernel={brief(kernel)} has no bandwidth to vary; expected 'rbf' or 'laplacian'. To compare other "
             "kernels, or bandwidths within a sum or product, pass them as kernels=[…]."
         )
-    return type(chosen)
+    return type(parsed)
 
 
-def _checked(scales: Any) -> np.ndarray:
-    """Scales in rising order, each once."""
-    given = scales.tolist() if hasattr(scales, "tolist") else scales
-    if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
+def _check_scales(scales: Any) -> np.ndarray:
+    """Check the scales; return them in rising order, each once."""
+    values = scales.tolist() if hasattr(scales, "tolist") else scales
+    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
         raise InputError(f"scales={brief(scales)}; expected a list of numbers above 0, such as [0.1, 1, 10].")
-    numbers = [as_number(scale) for scale in given]
-    bad = next((i for i, scale in enumerate(numbers) if not 0 < scale < math.inf), None)
-    if bad is not None:
-        raise InputError(f"scales[{bad}] is {brief(given[bad])}; expected a number above 0.")
+    numbers = [as_number(scale) for scale in values]
+    invalid = next((i for i, scale in enumerate(numbers) if not 0 < scale < math.inf), None)
+    if invalid is not None:
+        raise InputError(f"scales[{invalid}] is {brief(values[invalid])}; expected a number above 0.")
     return np.unique(numbers)
 
 
-def _over_scales(
+def _vary_scale(
     samples: Any,
     kind: type[RBF] | type[Laplacian],
     scales: Any,
@@ -305,92 +298,95 @@ def _over_scales(
     items: int,
     rng: int,
 ) -> Bandwidths:
-    given = None if scales is None else _checked(scales)
+    """Score the items under a kernel at several scales, and suggest one."""
+    grid = None if scales is None else _check_scales(scales)
     similarity, shares, n = measured(samples, kind("median"), weights, counts, rng)
     median = float(getattr(similarity.kernel, kind.parameter))
-    places, probability, drawn = _drawn(shares, n, items, weights is None and counts is None, rng)
+    positions, probability, size = _sample_items(shares, n, items, weights is None and counts is None, rng)
     rows = as_rows(samples, kernel=f"the {kind.name} kernel", scalars=True, dense=True)
-    rows, group = np.unique(to_host(select(rows, places)), axis=0, return_inverse=True)
-    joint = np.bincount(group.reshape(-1), probability)
-    curve = Curve(distances(rows, kind.metric), joint, 2 if kind is RBF else 1)
-    most = float(hill(joint, q))
-    if given is None:
-        given = default_scales(curve) if len(rows) > 1 else np.array([median])
+    rows, group = np.unique(to_host(select(rows, positions)), axis=0, return_inverse=True)
+    row_weights = np.bincount(group.reshape(-1), probability)
+    curve = Curve(distances(rows, kind.metric), row_weights, 2 if kind is RBF else 1)
+    highest = float(hill(row_weights, q))
+    if grid is None:
+        grid = default_scales(curve) if len(rows) > 1 else np.array([median])
 
-    def at(scale: float) -> Score:
+    def score_at(scale: float) -> Score:
         rounding = (rows.shape[1] + 8) * UNIT
         matrix = Matrix(curve.kernel(scale), trusted=True, rounding=rounding, kernel=kind(scale))
-        return scored(matrix, joint, q, drawn, rng=rng)
+        return scored(matrix, row_weights, q, size, rng=rng)
 
     with Progress("bandwidths") as progress:
         scores = []
-        for i, scale in enumerate(given.tolist()):
-            progress.step(i / len(given))
-            scores.append(float(at(scale)))
+        for i, scale in enumerate(grid.tolist()):
+            progress.step(i / len(grid))
+            scores.append(float(score_at(scale)))
     values = np.array(scores)
-    found = suggest(curve, given, values, most) if len(rows) > 1 else Suggestion(math.nan, "identical")
-    low, high = informative_range(given, values, most)
+    suggestion = suggest(curve, grid, values, highest) if len(rows) > 1 else Suggestion(math.nan, "identical")
+    low, high = informative_range(grid, values, highest)
     return Bandwidths(
         n,
-        drawn,
+        size,
         q,
-        most,
-        found.scale,
-        None if math.isnan(found.scale) else at(found.scale),
-        _reason(found, most, SYMBOLS[kind.parameter]),
+        highest,
+        suggestion.scale,
+        None if math.isnan(suggestion.scale) else score_at(suggestion.scale),
+        _reason(suggestion, highest, SYMBOLS[kind.parameter]),
         low,
         high,
         median,
-        float(at(median)),
+        float(score_at(median)),
         kind.parameter,
-        tuple(repr(kind(scale)) for scale in given.tolist()),
-        frozen(given),
+        tuple(repr(kind(scale)) for scale in grid.tolist()),
+        frozen(grid),
         frozen(values),
-        frozen(sensitivity(given, values)),
+        frozen(sensitivity(grid, values)),
     )
 
 
-def _reason(found: Suggestion, most: float, symbol: str) -> str:
-    if found.rule == "plateau":
+def _reason(suggestion: Suggestion, highest: float, symbol: str) -> str:
+    """The reason for a suggestion in words."""
+    if suggestion.rule == "plateau":
         return (
-            f"from {symbol} = {found.ends[0]:.3g} to {found.ends[1]:.3g} the score changes little, and faster on both "
-            f"sides, as it does where items form groups that lie apart; there it falls by {-found.value:.2g}% for each "
-            "1% of the scale"
+            f"from {symbol} = {suggestion.ends[0]:.3g} to {suggestion.ends[1]:.3g} the score changes little, and "
+            "faster on both sides, as it does where items form groups that lie apart; there it falls by "
+            f"{-suggestion.value:.2g}% for each 1% of the scale"
         )
-    if found.rule == "contrast":
+    if suggestion.rule == "contrast":
         return (
             "no plateau singles a scale out, and at this one the similarities of two items vary most (standard "
-            f"deviation {found.value:.2g})"
+            f"deviation {suggestion.value:.2g})"
         )
-    if found.rule == "alike":
+    if suggestion.rule == "alike":
         return (
-            f"all distances are alike within 1%, so that the score depends on the scale alone, from {most:,.4g} down "
-            "to 1, and nothing in the items tells where to stop"
+            f"all distances are alike within 1%, so that the score depends on the scale alone, from {highest:,.4g} "
+            "down to 1, and nothing in the items tells where to stop"
         )
-    if found.rule == "identical":
+    if suggestion.rule == "identical":
         return "all items are identical, and the score is 1 at every scale"
-    return f"at none of the scales does the score lie between {LOW:g} and {HIGH * most:,.4g}"
+    return f"at none of the scales does the score lie between {LOW:g} and {HIGH * highest:,.4g}"
 
 
-def _drawn(
+def _sample_items(
     shares: np.ndarray, n: int, items: int, uniform: bool, rng: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Positions, their probabilities, and how many items they stand for: all, or some that are drawn at random."""
+    """Take all items of positive weight, or a random sample: positions, probabilities, and the number of items."""
     present = np.flatnonzero(shares)
     if len(present) <= items:
         return present, shares[present], n
-    draws = generator(rng, "bandwidth")
+    random = generator(rng, "bandwidth")
     if uniform:
-        return np.sort(draws.choice(len(shares), items, replace=False)), np.full(items, 1 / items), items
-    times = draws.multinomial(items, shares / shares.sum())
-    places = np.flatnonzero(times)
-    return places, times[places] / items, items
+        return np.sort(random.choice(len(shares), items, replace=False)), np.full(items, 1 / items), items
+    frequencies = random.multinomial(items, shares / shares.sum())
+    positions = np.flatnonzero(frequencies)
+    return positions, frequencies[positions] / items, items
 
 
 # ------------------------------------------------------------------------------------------------------ several kernels
 
 
-def _named(kernels: Any) -> list[tuple[str | None, Kernel]]:
+def _named_kernels(kernels: Any) -> list[tuple[str | None, Kernel]]:
+    """Check the kernels to compare; return them with their names, if they have any."""
     pairs = kernels.items() if isinstance(kernels, Mapping) else None
     if pairs is None:
         if isinstance(kernels, str) or not isinstance(kernels, Sequence):
@@ -403,7 +399,7 @@ def _named(kernels: Any) -> list[tuple[str | None, Kernel]]:
     return [(None if name is None else str(name), as_kernel(kernel)) for name, kernel in pairs]
 
 
-def _compared(
+def _compare_kernels(
     samples: Any,
     kernels: list[tuple[str | None, Kernel]],
     q: float,
@@ -412,37 +408,38 @@ def _compared(
     items: int,
     rng: int,
 ) -> Bandwidths:
-    names, scores, most, n, drawn = [], [], 1.0, 0, 0
+    """Score the items under several kernels."""
+    names, scores, highest, n, size = [], [], 1.0, 0, 0
     uniform = weights is None and counts is None
     with Progress("kernels") as progress:
         for i, (name, kernel) in enumerate(kernels):
             progress.step(i / len(kernels), repr(kernel))
             similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-            places, probability, drawn = _drawn(shares, n, items, uniform, rng)
-            part = similarity if len(places) == similarity.n else similarity.take(places)
-            scores.append(float(scored(part, None if uniform else probability, q, drawn, rng=rng)))
+            positions, probability, size = _sample_items(shares, n, items, uniform, rng)
+            part = similarity if len(positions) == similarity.n else similarity.take(positions)
+            scores.append(float(scored(part, None if uniform else probability, q, size, rng=rng)))
             names.append(printable(repr(similarity.kernel) if name is None else name))
-            most = float(hill(probability, q))
+            highest = float(hill(probability, q))
     values = np.array(scores)
-    inside = [name for name, score in zip(names, values, strict=True) if LOW <= score <= HIGH * most]
-    none = math.nan
+    informative = [name for name, score in zip(names, values, strict=True) if LOW <= score <= HIGH * highest]
+    nan = math.nan
     reason = "kernels measure different things, and no number says which is right; " + (
-        f"informative scores, between {LOW:g} and {HIGH * most:,.4g}, have {', '.join(inside)}"
-        if inside
-        else f"none of them has a score between {LOW:g} and {HIGH * most:,.4g}, where it would be informative"
+        f"informative scores, between {LOW:g} and {HIGH * highest:,.4g}, have {', '.join(informative)}"
+        if informative
+        else f"none of them has a score between {LOW:g} and {HIGH * highest:,.4g}, where it would be informative"
     )
     return Bandwidths(
         n,
-        drawn,
+        size,
         q,
-        most,
-        none,
+        highest,
+        nan,
         None,
         reason,
-        none,
-        none,
-        none,
-        none,
+        nan,
+        nan,
+        nan,
+        nan,
         "",
         tuple(names),
         frozen(np.empty(0)),

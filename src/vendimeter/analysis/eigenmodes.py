@@ -1,4 +1,4 @@
-"""What a collection is made of: the leading eigenvectors of its similarities, with the items at both ends of each."""
+"""The leading modes of a collection: eigenvectors of its similarities, with the items at both ends of each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vendimeter.analysis.orderings import ordering
-from vendimeter.data import frames as _frames
-from vendimeter.data import tables
+from vendimeter.data import frames, tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Grouping, read
@@ -28,11 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "Modes", "modes"]
 
 
-# -------------------------------------------------------------------------------------------------------- modes result
-
-# The leading modes of a collection, as they are given back.
-
-NAMED = 3  # labels of a mode, and modes, that a summary names
+SUMMARY_COUNT = 3  # modes, and labels of a mode, that a summary names
+DEGENERATE_GAP = 1e-6  # relative difference below which eigenvalues count as equal
 
 
 class Ends(NamedTuple):
@@ -135,15 +131,15 @@ class Modes(Result):
         >>> found.exemplars(1, 1)
         Ends(high=array([2]), low=array([1]))
         """
-        a = self._mode(mode)
+        mode_index = self._check_mode(mode)
         count = self.shown if count is None else whole_number(count, "count")
         present = np.flatnonzero(self.weights)
-        order = present[np.argsort(-self.loadings[present, a], kind="stable")]
+        order = present[np.argsort(-self.loadings[present, mode_index], kind="stable")]
         half = (len(order) + 1) // 2
         low = order[max(half, len(order) - count) :][::-1]
         return Ends(order[: min(half, count)], low)
 
-    def _mode(self, mode: Any) -> int:
+    def _check_mode(self, mode: Any) -> int:
         number = as_number(mode)
         if not (0 <= number < len(self) and number == int(number)):
             raise InputError(f"mode={brief(mode)}; expected a whole number from 0 to {len(self) - 1}.")
@@ -181,43 +177,45 @@ class Modes(Result):
     # ------------------------------------------------------------------------------------------------- in words
 
     def summary(self) -> str:
-        """What the modes are, in a few sentences."""
-        shares = ", ".join(f"{share:.1%}" for share in self.shares[:NAMED])
-        shares += ", …" if len(self) > NAMED else "."
+        """The modes in a few sentences."""
+        shares = ", ".join(f"{share:.1%}" for share in self.shares[:SUMMARY_COUNT])
+        shares += ", …" if len(self) > SUMMARY_COUNT else "."
         count = f"{len(self)} leading modes hold" if len(self) > 1 else "1 leading mode holds"
         items = f"{self.n:,} items" if self.n > 1 else "1 item"
-        whole = 100 * min(float(self.shares.sum()), 1.0)
-        words = [f"{count} {whole:.3g}% of the spectrum of {items}: {shares}"]
+        percent = 100 * min(float(self.shares.sum()), 1.0)
+        sentences = [f"{count} {percent:.3g}% of the spectrum of {items}: {shares}"]
         if self.degenerate.any():
-            listed = ", ".join(map(str, np.flatnonzero(self.degenerate)[:6]))
+            degenerate = ", ".join(map(str, np.flatnonzero(self.degenerate)[:6]))
             more = ", …" if np.count_nonzero(self.degenerate) > 6 else ""
-            words.append(
-                f"Eigenvalues of modes {listed}{more} are as good as equal to a neighbour's: their vectors are "
+            sentences.append(
+                f"Eigenvalues of modes {degenerate}{more} are as good as equal to a neighbour's: their vectors are "
                 "arbitrary within the space they span."
             )
         if not self.settled:
-            words.append(f"The vectors have not settled: residuals are up to {self.residuals.max():.1e}.")
+            sentences.append(f"The vectors have not settled: residuals are up to {self.residuals.max():.1e}.")
         if self.labels is not None:
-            words.extend(f"Mode {a}: {self._made_of(a)}." for a in range(min(NAMED, len(self))))
-        return " ".join(words)
+            sentences.extend(
+                f"Mode {a}: {self._describe_labels(a)}." for a in range(min(SUMMARY_COUNT, len(self)))
+            )
+        return " ".join(sentences)
 
-    def _made_of(self, mode: int) -> str:
-        """The labels that a mode is mostly made of, with the end at which each lies where there are two ends."""
+    def _describe_labels(self, mode: int) -> str:
+        """The labels with the largest shares in a mode, with the end at which each lies if there are two ends."""
         assert self.composition is not None
         assert self.label_loadings is not None
         assert self.labels is not None
-        made, means = self.composition[mode], self.label_loadings[mode]
-        top = np.argsort(-made, kind="stable")[:NAMED]
+        shares, means = self.composition[mode], self.label_loadings[mode]
+        top_labels = np.argsort(-shares, kind="stable")[:SUMMARY_COUNT]
         two_ended = not self.one_sided[mode]
-        named = []
-        for at in top[made[top] >= 0.005]:
-            end = (" (high)" if means[at] > 0 else " (low)") if two_ended else ""
-            named.append(f"{made[at]:.0%} {printable(self.labels[at], 40)}{end}")
-        return ", ".join(named)
+        descriptions = []
+        for label in top_labels[shares[top_labels] >= 0.005]:
+            end = (" (high)" if means[label] > 0 else " (low)") if two_ended else ""
+            descriptions.append(f"{shares[label]:.0%} {printable(self.labels[label], 40)}{end}")
+        return ", ".join(descriptions)
 
     def __repr__(self) -> str:
-        listed = ", ".join(f"{share:.4g}" for share in self.shares[:NAMED]) + (
-            ", …" if len(self) > NAMED else ""
+        listed = ", ".join(f"{share:.4g}" for share in self.shares[:SUMMARY_COUNT]) + (
+            ", …" if len(self) > SUMMARY_COUNT else ""
         )
         return f"Modes({len(self)} of {self.n:,} items, shares {listed}; method={self.method!r})"
 
@@ -233,7 +231,7 @@ class Modes(Result):
             "low": [end.low.tolist() for end in ends],
         }
         if self.labels is not None:
-            columns["labels"] = [self._made_of(a) for a in range(len(self))]
+            columns["labels"] = [self._describe_labels(a) for a in range(len(self))]
         return columns
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,11 +283,6 @@ class Modes(Result):
 def _plain(label: Any) -> Any:
     """A label as JSON can write it."""
     return label if isinstance(label, str | int | float | None) else str(label)
-
-
-# ---------------------------------------------------------------------------------------------------------- eigenmodes
-
-ALIKE = 1e-6  # eigenvalues nearer to each other than this, relatively, are taken for one
 
 
 def modes(
@@ -370,7 +363,7 @@ def modes(
     if isinstance(samples, Collection):
         by, kind = samples.labels_by(by), samples.kind
     else:
-        samples, kind = _frames.known(samples), None
+        samples, kind = frames.known(samples), None
         if by is not None and tables.has_columns(samples):
             by = tables.labels(samples, by)
     return _modes(
@@ -397,27 +390,27 @@ def _modes(
         tables.check_alignment(samples, by, "by")
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     groups = None if by is None else read(by, similarity.n, None)
-    found = leading(similarity, shares, k, rng)
-    kept = min(k, len(found.values))
-    loadings = found.coordinates[:, :kept]
-    peaks = loadings[np.abs(loadings).argmax(axis=0), np.arange(kept)]
+    eigen = leading(similarity, shares, k, rng)
+    count = min(k, len(eigen.values))
+    loadings = eigen.coordinates[:, :count]
+    peaks = loadings[np.abs(loadings).argmax(axis=0), np.arange(count)]
     loadings = loadings * np.where(peaks < 0, -1.0, 1.0)
     composition = label_loadings = None
     if groups is not None:
-        composition, label_loadings = map(frozen, _of_labels(groups, loadings, shares))
+        composition, label_loadings = map(frozen, _label_composition(groups, loadings, shares))
     return Modes(
         n=n,
-        shares=frozen(found.values[:kept]),
+        shares=frozen(eigen.values[:count]),
         loadings=frozen(loadings),
         weights=frozen(shares),
-        residuals=frozen(found.residuals[:kept]),
-        degenerate=frozen(_degenerate(found.values, found.residuals)[:kept]),
+        residuals=frozen(eigen.residuals[:count]),
+        degenerate=frozen(_degenerate(eigen.values, eigen.residuals)[:count]),
         labels=None if groups is None else list(groups.labels),
         composition=composition,
         label_loadings=label_loadings,
         shown=shown,
-        method=found.method,
-        settled=found.settled,
+        method=eigen.method,
+        settled=eigen.settled,
         kernel=repr(similarity.kernel),
         _items=samples,
         _kind=kind,
@@ -428,24 +421,29 @@ def _modes(
 
 
 def _degenerate(values: np.ndarray, residuals: np.ndarray) -> np.ndarray:
-    """Which eigenvalues cannot be told from a neighbour: the vectors between them are arbitrary."""
-    near = values[:-1] - values[1:] <= np.maximum(ALIKE * values[:-1], residuals[:-1] + residuals[1:])
+    """Mask of eigenvalues that cannot be told from a neighbour, so that their vectors are arbitrary in a subspace."""
+    near = values[:-1] - values[1:] <= np.maximum(
+        DEGENERATE_GAP * values[:-1], residuals[:-1] + residuals[1:]
+    )
     return np.r_[False, near] | np.r_[near, False]
 
 
-def _of_labels(groups: Grouping, loadings: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each mode is made of, label by label, and the mean loading of each label; both (modes, labels)."""
+def _label_composition(
+    groups: Grouping, loadings: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The share of each label in each mode, and the mean loading of each label; both (modes, labels)."""
     count, items = len(groups.labels), groups.items
-    entry = np.repeat(np.arange(count), np.diff(groups.starts))
-    several = np.bincount(items, minlength=len(shares))[
-        items
-    ]  # an item of several labels is divided among them
-    mass = shares[items]
-    total = np.bincount(entry, mass, minlength=count)
-    made, mean = np.empty((loadings.shape[1], count)), np.empty((loadings.shape[1], count))
+    entry_labels = np.repeat(np.arange(count), np.diff(groups.starts))
+    # An item of several labels is divided among them.
+    label_counts = np.bincount(items, minlength=len(shares))[items]
+    item_weights = shares[items]
+    label_weights = np.bincount(entry_labels, item_weights, minlength=count)
+    composition, mean_loadings = np.empty((loadings.shape[1], count)), np.empty((loadings.shape[1], count))
     for a, column in enumerate(loadings.T):
-        whole = float(shares @ column**2)
-        made[a] = np.bincount(entry, mass * column[items] ** 2 / several, minlength=count) / whole
+        mode_share = float(shares @ column**2)
+        parts = item_weights * column[items] ** 2 / label_counts
+        composition[a] = np.bincount(entry_labels, parts, minlength=count) / mode_share
         with np.errstate(invalid="ignore"):
-            mean[a] = np.bincount(entry, mass * column[items], minlength=count) / total
-    return made, mean
+            sums = np.bincount(entry_labels, item_weights * column[items], minlength=count)
+            mean_loadings[a] = sums / label_weights
+    return composition, mean_loadings

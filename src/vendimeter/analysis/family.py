@@ -1,4 +1,4 @@
-"""The family of the Vendi Score: with quality, truncated, given prompts, and the information that prompts hold.
+"""The family of the Vendi Score: quality-weighted, truncated, conditional on prompts, and the information of prompts.
 
 The order q of the score itself is another member each: ``vendimeter.score(samples, q=2)`` is the RKE score
 1/‖K/n‖_F² of Jalali, Li and Farnia (NeurIPS 2023), and all orders are in ``vendimeter.profile``.
@@ -49,10 +49,6 @@ __all__ = [
 ]
 
 
-# -------------------------------------------------------------------------------------------------------------- scored
-
-# The score of a similarity that is at hand, by the way that the planner picks.
-
 AUTO = Solver()
 
 
@@ -65,14 +61,12 @@ def scored(
     solver: Solver = AUTO,
     rng: int = 0,
 ) -> Score:
-    """The score of order q as of `vendimeter.score`; `weights` are probabilities, or None for uniform ones."""
+    """Score a similarity at order q as `vendimeter.score` does; `weights` are probabilities, or None if uniform."""
     chosen, solution = run(Problem(similarity, weights, [q], solver, rng))
     return to_score(solution, chosen, q, n, similarity.kernel)
 
 
-# -------------------------------------------------------------------------------------------------------- family pairs
-
-# Samples with what each was given, such as answers with prompts: their diversity apart from it, and through it.
+# ----------------------------------------------------------------------------------------- conditional on what is given
 
 LEVELS: tuple[Level, ...] = ("deterministic", "probabilistic", "estimated", "none")  # from strong to weak
 
@@ -203,7 +197,7 @@ def conditional(
     return _conditional(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
 
 
-def _of_pairs(
+def _conditional_score(
     samples: Any,
     given: Any,
     kernel: Any,
@@ -221,12 +215,12 @@ def _of_pairs(
             pairs.score(pairs.samples)
     low, high = joint.bounds[0] / prompts.bounds[1], joint.bounds[1] / prompts.bounds[0]
     if not pairs.projected:  # a product has no less than its factors
-        low, high = _at_least(low, 1.0), _at_least(high, 1.0)
-    return Conditional(*_claim(joint / prompts, low, high, (joint, prompts)), joint, prompts)
+        low, high = _clip_below(low, 1.0), _clip_below(high, 1.0)
+    return Conditional(*_combine_claims(joint / prompts, low, high, (joint, prompts)), joint, prompts)
 
 
-_of_pairs.__name__ = "conditional"  # what messages call it
-_conditional = collected(_of_pairs)
+_conditional_score.__name__ = "conditional"  # what messages call it
+_conditional = collected(_conditional_score)
 
 
 def information(
@@ -278,7 +272,7 @@ def information(
     return _information(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
 
 
-def _shared(
+def _information_score(
     samples: Any,
     given: Any,
     kernel: Any,
@@ -291,18 +285,20 @@ def _shared(
 ) -> Information:
     with wide_mode("float64", given):
         pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
-        parts = [pairs.score(part) for part in (pairs.samples, pairs.given, pairs.joint)]
-    answers, prompts, joint = parts
+        scores = [pairs.score(similarity) for similarity in (pairs.samples, pairs.given, pairs.joint)]
+    answers, prompts, joint = scores
     low = answers.bounds[0] * prompts.bounds[0] / joint.bounds[1]
     high = answers.bounds[1] * prompts.bounds[1] / joint.bounds[0]
     if not pairs.projected:
         high = min(high, answers.bounds[1], prompts.bounds[1])
-        low = _at_least(low, 1.0) if pairs.order == 1 else low
-    return Information(*_claim(answers * prompts / joint, low, high, parts), answers, prompts, joint)
+        low = _clip_below(low, 1.0) if pairs.order == 1 else low
+    return Information(
+        *_combine_claims(answers * prompts / joint, low, high, scores), answers, prompts, joint
+    )
 
 
-_shared.__name__ = "information"  # what messages call it
-_information = collected(_shared)
+_information_score.__name__ = "information"  # what messages call it
+_information = collected(_information_score)
 
 
 class _Pairs:
@@ -326,19 +322,22 @@ class _Pairs:
         check_alignment(samples, given, "given")
         similarity, shares, self.n = measured(samples, kernel, weights, counts, rng)
         with about("given"):
-            other = similarity_of(given, kernel if given_kernel is None else given_kernel, self.rng)
-        if similarity.n != other.n:
+            given_similarity = similarity_of(
+                given, kernel if given_kernel is None else given_kernel, self.rng
+            )
+        if similarity.n != given_similarity.n:
             raise InputError(
-                f"there are {similarity.n} samples and {other.n} of what was given; expected one for each sample, in "
-                "the same order."
+                f"there are {similarity.n} samples and {given_similarity.n} of what was given; expected one for "
+                "each sample, in the same order."
             )
         self.weights = given_weights(shares, weights, counts)
-        self.samples, self.given = _once(similarity), _once(other)
-        joint = On("samples", similarity.kernel) * On("given", other.kernel)
+        self.samples, self.given = _evaluate_once(similarity), _evaluate_once(given_similarity)
+        joint = On("samples", similarity.kernel) * On("given", given_similarity.kernel)
         self.joint = multiply([self.samples, self.given]).with_kernel(joint)
-        self.projected = similarity.policy.project or other.policy.project
+        self.projected = similarity.policy.project or given_similarity.policy.project
 
     def score(self, similarity: Similarity) -> Score:
+        """Score one of the similarities with the weights of the pairs."""
         return scored(similarity, self.weights, self.order, self.n, solver=Solver(self.tol), rng=self.rng)
 
 
@@ -346,7 +345,7 @@ class _Pairs:
 
 
 def named(samples: Any, given: Any, name: str = "quality") -> Any:
-    """What is given for each sample: as it is, or as the column of the samples that it names."""
+    """Resolve what is given for each sample: itself, or the column of the samples that it names."""
     if isinstance(given, Collection):
         if given.weights is not None:
             raise InputError(f"{name} has weights of its own; expected them with the samples, as weights=…")
@@ -363,21 +362,21 @@ def given_weights(shares: np.ndarray, weights: Any, counts: Any) -> np.ndarray |
     return None if weights is None and counts is None else shares
 
 
-def _once(similarity: Similarity) -> Similarity:
-    """The same similarities; those of a user's function are computed once, while they fit."""
+def _evaluate_once(similarity: Similarity) -> Similarity:
+    """Evaluate a user's function once for all pairs, if they fit into memory."""
     slow = isinstance(similarity, Pairwise) and not similarity.trusted
     return held(similarity) if slow else similarity
 
 
-def _at_least(value: float, least: float) -> float:
-    """The value, if not below; NaN stays."""
-    return least if value < least else value
+def _clip_below(value: float, minimum: float) -> float:
+    """Raise a value to a minimum; NaN stays."""
+    return minimum if value < minimum else value
 
 
-def _claim(
+def _combine_claims(
     value: float, low: float, high: float, scores: Sequence[Score]
 ) -> tuple[float, tuple[float, float], Level, float]:
-    """The figure with its bounds, and what may be claimed of them: what all scores claim together."""
+    """The value with its bounds, and the joint level and confidence of the scores it is made of."""
     level = LEVELS[max(LEVELS.index(score.level) for score in scores)]
     confidence = math.nan if level == "none" else max(1 - sum(1 - score.confidence for score in scores), 0.0)
     slack = 8 * UNIT
@@ -387,7 +386,7 @@ def _claim(
     return float(value), (low, high), level, confidence
 
 
-# -------------------------------------------------------------------------------------------------------------- family
+# ----------------------------------------------------------------------------------------------- quality and truncation
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -463,7 +462,7 @@ def quality_weighted(
     return _quality_weighted(samples, named(samples, quality), kernel, q, weights, counts, tol, rng)
 
 
-def _with_quality(
+def _quality_weighted_score(
     samples: Any, quality: Any, kernel: Any, q: Any, weights: Any, counts: Any, tol: Any, rng: Any
 ) -> QualityWeighted:
     order = parse_order(q)
@@ -480,8 +479,8 @@ def _with_quality(
     return QualityWeighted(mean * score, mean, score, (mean * low * (1 - slack), mean * high * (1 + slack)))
 
 
-_with_quality.__name__ = "quality_weighted"  # what messages call it
-_quality_weighted = collected(_with_quality)
+_quality_weighted_score.__name__ = "quality_weighted"  # what messages call it
+_quality_weighted = collected(_quality_weighted_score)
 
 
 @collected
@@ -533,9 +532,9 @@ def truncated(
     >>> vm.family.truncated(["a", "a", "b", "c"], 2, "match")  # ½, ¼, ¼ become 0.625, 0.375
     Score(1.93782 ± ..., q=1, n=4, method='gram', level='deterministic')
     """
-    kept, order = whole_number(t, "t"), parse_order(q)
+    count, order = whole_number(t, "t"), parse_order(q)
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    orders = [1.0]  # for which no norm alone will do
+    orders = [1.0]  # for which all eigenvalues are computed, and not just a norm
     problem = Problem(similarity, given_weights(shares, weights, counts), orders, rng=check_rng(rng))
     _refuse_too_large(problem)
     plan, solution = run(problem)
@@ -545,14 +544,15 @@ def truncated(
     # x − mean(x) + 1/t of the t largest is no further from the truth than these are; dividing by the sum, which is off
     # by √m times the error, adds to that.
     error = spectrum.error * (1 + math.sqrt(len(values)) * float(np.linalg.norm(values))) + 4 * UNIT
-    short = Eigenvalues(truncated_values(values, kept), error, spectrum.level, spectrum.confidence)
-    notes = solution.notes | {"truncated": kept, "eigenvalues": len(values)}
-    return to_score(Solution(short, solution.method, notes), plan, order, n, similarity.kernel)
+    spectrum_kept = Eigenvalues(truncated_values(values, count), error, spectrum.level, spectrum.confidence)
+    notes = solution.notes | {"truncated": count, "eigenvalues": len(values)}
+    return to_score(Solution(spectrum_kept, solution.method, notes), plan, order, n, similarity.kernel)
 
 
 def _refuse_too_large(problem: Problem) -> None:
-    chosen = choose(prepared(problem))
-    if chosen.method != "exact":
+    """Refuse a problem whose eigenvalues are not all computed."""
+    plan = choose(prepared(problem))
+    if plan.method != "exact":
         raise TooLargeError(
             f"the truncated score needs the eigenvalues of all {problem.similarity.n:,} items, and those of a matrix "
             f"beyond {EXACT_SIDE:,} rows and features are not computed; expected fewer. Take a random sample, for "

@@ -1,4 +1,4 @@
-"""Orders of items that make a matrix of their similarities readable.
+"""Orders of items (seriation) that make a matrix of their similarities readable.
 
 Of six ways that were tried on digits, clusters, photographs and molecules, a tree of the items' coordinates along the
 leading modes with its leaves in the best order (Bar-Joseph, Gifford and Jaakkola, 2001) left the least change from row
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ORDERS = ("modes", "lexicographic", "labels", "given")
-LEAVES = 1000  # items of which a tree is made; the others go beside those they are nearest to
+LEAVES = 1000  # most items in a tree; the others go beside those they are nearest to
 
 
 def ordering(
@@ -67,25 +67,25 @@ def ordering(
             raise InputError("order='labels' needs labels; expected by=labels, one an item.")
         return by_label(groups, by_coordinates(coordinates(), rng))
     try:
-        given = np.asarray(order)
+        positions = np.asarray(order)
     except ValueError:
-        given = np.empty((0, 0))
-    whole = given.ndim == 1 and given.dtype.kind in "iu"
+        positions = np.empty((0, 0))
+    is_integer = positions.ndim == 1 and positions.dtype.kind in "iu"
     if (
-        not whole
-        or len(np.unique(given)) < len(given)
-        or not len(given)
-        or not 0 <= given.min() <= given.max() < n
+        not is_integer
+        or len(np.unique(positions)) < len(positions)
+        or not len(positions)
+        or not 0 <= positions.min() <= positions.max() < n
     ):
         raise InputError(
             f"order={brief(order)}; expected one of {', '.join(map(repr, ORDERS))}, or positions from 0 to {n - 1}, "
             "each at most once."
         )
-    return given.astype(np.int64)
+    return positions.astype(np.int64)
 
 
 def by_coordinates(coordinates: np.ndarray, rng: int = 0) -> np.ndarray:
-    """Like items beside each other: the leaves of a tree (average linkage), of which neighbours are nearest.
+    """Order items by hierarchical clustering: the leaves of an average-linkage tree in the best order.
 
     Examples
     --------
@@ -96,34 +96,35 @@ def by_coordinates(coordinates: np.ndarray, rng: int = 0) -> np.ndarray:
     n = len(coordinates)
     if n <= LEAVES:
         return _leaves(coordinates)
-    chosen = np.sort(generator(rng, "order").choice(n, LEAVES, replace=False))
-    chosen = chosen[_leaves(coordinates[chosen])]
-    marks = coordinates[chosen]
-    ahead = np.concatenate([marks[1:], marks[-1:]]) - np.concatenate([marks[:1], marks[:-1]])
-    nearest, along = np.empty(n, dtype=np.int64), np.empty(n)
-    squares = (marks**2).sum(axis=1)
-    for part in blocks(n, LEAVES):
-        nearest[part] = np.argmin(squares - 2 * coordinates[part] @ marks.T, axis=1)
-        at = nearest[part]
-        along[part] = ((coordinates[part] - marks[at]) * ahead[at]).sum(axis=1)
-    return np.lexsort((along, nearest))
+    tree_items = np.sort(generator(rng, "order").choice(n, LEAVES, replace=False))
+    tree_items = tree_items[_leaves(coordinates[tree_items])]
+    anchors = coordinates[tree_items]
+    tangents = np.concatenate([anchors[1:], anchors[-1:]]) - np.concatenate([anchors[:1], anchors[:-1]])
+    nearest, offsets = np.empty(n, dtype=np.int64), np.empty(n)
+    squares = (anchors**2).sum(axis=1)
+    for block in blocks(n, LEAVES):
+        nearest[block] = np.argmin(squares - 2 * coordinates[block] @ anchors.T, axis=1)
+        anchor = nearest[block]
+        offsets[block] = ((coordinates[block] - anchors[anchor]) * tangents[anchor]).sum(axis=1)
+    return np.lexsort((offsets, nearest))
 
 
 def _leaves(coordinates: np.ndarray) -> np.ndarray:
+    """The leaves of the tree, in the order of least change from one to the next."""
     if len(coordinates) < 3:
         return np.arange(len(coordinates))
     from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import pdist
 
-    apart = pdist(coordinates)  # of coordinates, SciPy warns where they happen to look like distances
-    found = leaves_list(optimal_leaf_ordering(linkage(apart, "average"), apart)).astype(np.int64)
-    # Both directions are as good: the one that begins with more of the first mode, so that it is always the same.
-    half, first = len(found) // 2, coordinates[:, 0]
-    return found if first[found[:half]].sum() >= first[found[-half:]].sum() else found[::-1]
+    gaps = pdist(coordinates)  # given coordinates instead, SciPy warns where they look like distances
+    leaves = leaves_list(optimal_leaf_ordering(linkage(gaps, "average"), gaps)).astype(np.int64)
+    # Both directions are equally good: to be deterministic, begin with more of the first mode.
+    half, first_mode = len(leaves) // 2, coordinates[:, 0]
+    return leaves if first_mode[leaves[:half]].sum() >= first_mode[leaves[-half:]].sum() else leaves[::-1]
 
 
 def lexicographic(items: Sequence[Any]) -> np.ndarray:
-    """In the order of the items themselves, as the paper sorts molecules by their SMILES.
+    """Sort the items themselves, as the paper sorts molecules by their SMILES.
 
     Examples
     --------
@@ -145,22 +146,22 @@ def items_of(samples: Any) -> Sequence[Any]:
 
 
 def by_label(groups: Grouping, order: np.ndarray) -> np.ndarray:
-    """Label by label in order of first appearance, within each as in another order; an item of several by its first."""
-    block = first_label(groups, len(order))
-    block[block < 0] = len(groups.labels)
-    return order[np.argsort(block[order], kind="stable")]
+    """Sort an order stably by the first label of the items, labels in order of first appearance."""
+    label_positions = first_label(groups, len(order))
+    label_positions[label_positions < 0] = len(groups.labels)
+    return order[np.argsort(label_positions[order], kind="stable")]
 
 
 def first_label(groups: Grouping, n: int) -> np.ndarray:
     """The position of the first label of each item, or −1."""
-    found = np.full(n, -1, dtype=np.int64)
-    entry = np.repeat(np.arange(len(groups.labels)), np.diff(groups.starts))
-    found[groups.items[::-1]] = entry[::-1]
-    return found
+    labels = np.full(n, -1, dtype=np.int64)
+    entry_labels = np.repeat(np.arange(len(groups.labels)), np.diff(groups.starts))
+    labels[groups.items[::-1]] = entry_labels[::-1]
+    return labels
 
 
-def evenly(order: np.ndarray, most: int) -> np.ndarray:
-    """Some of an order, evenly along it, where it is longer than `most`."""
-    if len(order) <= most:
+def evenly(order: np.ndarray, count: int) -> np.ndarray:
+    """Thin an order evenly to `count` positions, if it is longer."""
+    if len(order) <= count:
         return order
-    return order[np.linspace(0, len(order) - 1, most).round().astype(np.int64)]
+    return order[np.linspace(0, len(order) - 1, count).round().astype(np.int64)]

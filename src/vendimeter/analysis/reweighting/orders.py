@@ -1,4 +1,4 @@
-"""What an order q makes of the eigenvalues of ρ, for a search over weights: value, slopes, curvature, and a bound.
+"""The Vendi Score of order q as a function of the state ρ: value, slopes, curvature, and a bound on its maximum.
 
 F = log VS_q of ρ = Σ p φφᵀ rises with T = Σf(λ), which is concave in p. Along φφᵀ it has the slope
 d = Σ_a y_a² c_a, with the coordinates y of φ in the eigenbasis of ρ and, up to a constant, c = −log λ for q = 1 and
@@ -28,45 +28,45 @@ import numpy as np
 from vendimeter.solvers.dense import EIGEN
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Order", "Spread", "widened"]
+__all__ = ["Order", "State", "widen"]
 
-FLOOR = (
-    1e-15  # eigenvalues below this share of the largest are taken for it: the state stays positive definite
-)
-FIRST, STEP, LAST = 8.0, 2.0, 2.0**24  # orders that lead to higher ones
-KEPT = 1e-2  # terms of the curvature below this share of the largest are left out
+# Share of the largest eigenvalue that smaller ones are raised to: the state stays positive definite.
+EIGENVALUE_FLOOR = 1e-15
+# Lower orders through which higher ones are reached.
+FIRST_STAGE, STAGE_FACTOR, LAST_STAGE = 8.0, 2.0, 2.0**24
+CURVATURE_CUTOFF = 1e-2  # terms of the curvature below this share of the largest are left out
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order that is asked for, and the one that is worked with: a high one is reached through lower ones."""
+    """The order to maximise, and the one of the present stage: a high order is reached through lower ones."""
 
     q: float
     stage: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.stage:
-            object.__setattr__(self, "stage", min(self.q, FIRST))
+            object.__setattr__(self, "stage", min(self.q, FIRST_STAGE))
 
     @property
-    def last(self) -> bool:
-        """Whether there is no higher one to work with."""
-        return self.stage >= min(self.q, LAST)
+    def is_last(self) -> bool:
+        """Whether this is the last stage."""
+        return self.stage >= min(self.q, LAST_STAGE)
 
-    def raised(self) -> Order:
-        """The next order on the way."""
-        return Order(self.q, min(self.q, self.stage * STEP))
+    def next_stage(self) -> Order:
+        """The order at its next stage."""
+        return Order(self.q, min(self.q, self.stage * STAGE_FACTOR))
 
 
-class Spread:
-    """A state by its eigenvalues, made positive, with what the order makes of them.
+class State:
+    """A state by its eigenvalues, made positive, with its score and slopes.
 
     Attributes
     ----------
     value : float
-        log VS of the order that is asked for.
-    height : float
-        log VS of the order that is worked with.
+        log VS of the order to maximise.
+    stage_value : float
+        log VS of the order of the stage.
     slopes : ndarray
         c, one an eigenvalue.
     mean : float
@@ -74,7 +74,7 @@ class Spread:
     """
 
     def __init__(self, values: np.ndarray, order: Order):
-        values = np.maximum(values, FLOOR * values[0])
+        values = np.maximum(values, EIGENVALUE_FLOOR * values[0])
         self.values, self.order, q = values / values.sum(), order, order.stage
         self.logs = np.log(self.values)
         self.log_sum = self._log_sum(q)
@@ -85,8 +85,8 @@ class Spread:
         else:
             self.slopes = q / (1 - q) * np.exp((q - 1) * self.logs - self.log_sum)
         self.mean = float(self.values @ self.slopes)
-        self.height = self._log_score(q)
-        self.value = self.height if order.q == q else self._log_score(order.q)
+        self.stage_value = self._log_score(q)
+        self.value = self.stage_value if order.q == q else self._log_score(order.q)
 
     def _log_sum(self, q: float) -> float:
         """The logarithm of Σ λ^q."""
@@ -100,34 +100,34 @@ class Spread:
             return -float(self.values @ self.logs)
         return -float(self.logs[0]) if math.isinf(q) else self._log_sum(q) / (1 - q)
 
-    def climb(self, steepest: float) -> float:
-        """How far above `height` the largest log VS of the order that is worked with may be."""
-        return self._risen(steepest - self.mean)
+    def possible_rise(self, steepest: float) -> float:
+        """An upper bound on the rise from `stage_value` to the largest log VS of the order of the stage."""
+        return self._rise(steepest - self.mean)
 
-    def upper(self, steepest: float, off: float) -> float:
-        """The largest log VS that any weights have, of the order that is asked for; rounding is in it.
+    def upper(self, steepest: float, feature_error: float) -> float:
+        """An upper bound, with rounding, on log VS of any weights, of the order to maximise.
 
-        `off` is a bound on ‖φφᵀ − φ̂φ̂ᵀ‖₁, for items φ whose slopes were computed from φ̂.
+        `feature_error` is a bound on ‖φφᵀ − φ̂φ̂ᵀ‖₁, for items φ whose slopes were computed from φ̂.
         """
         q, size = self.order.stage, len(self.values)
-        rounding = off + (2 * EIGEN * (size + 4) + 4 * size + 64) * UNIT
+        rounding = feature_error + (2 * EIGEN * (size + 4) + 4 * size + 64) * UNIT
         rounding *= float(np.abs(self.slopes).max())
-        if not math.isinf(self.order.q):  # that of a lower order is one, too: scores fall with the order
-            return self.height + self._risen(steepest - self.mean + 2 * rounding) + 64 * UNIT
+        if not math.isinf(self.order.q):  # a bound for a lower order holds, too: scores fall with the order
+            return self.stage_value + self._rise(steepest - self.mean + 2 * rounding) + 64 * UNIT
         # Σ y² λ^(q−1)/M is −(q−1)/q of the slope; over Σ λ^(q−1)/M it is the mean of y² under a state.
         share = math.fsum(np.exp((q - 1) * self.logs - self.log_sum))
-        least = -(steepest + rounding) * (q - 1) / q / share * (1 - (size + 64) * UNIT)
-        return -math.log(least) if least > 0 else math.inf
+        smallest_mean = -(steepest + rounding) * (q - 1) / q / share * (1 - (size + 64) * UNIT)
+        return -math.log(smallest_mean) if smallest_mean > 0 else math.inf
 
-    def _risen(self, slope: float) -> float:
+    def _rise(self, slope: float) -> float:
         q = self.order.stage
         if q == 1:
             return slope
         ratio = (1 - q) / q * slope
         return q / (1 - q) * math.log1p(ratio) if ratio > -1 else math.inf
 
-    def heights(self, slopes: np.ndarray) -> np.ndarray:
-        """Gᵢ/M of items with these slopes: by how much each raises ‖ρ‖_q, relatively; 1 for q = 1."""
+    def norm_ratios(self, slopes: np.ndarray) -> np.ndarray:
+        """Gᵢ/M of items with these slopes, the relative slopes of ‖ρ‖_q; 1 for q = 1."""
         q = self.order.stage
         return 1 + (1 - q) / q * (slopes - self.mean)
 
@@ -138,32 +138,32 @@ class Spread:
         have few eigenvalues of any size.
         """
         q, logs = self.order.stage, self.logs
-        high, apart = np.maximum(logs[:, None], logs), np.abs(logs[:, None] - logs)
-        near = apart < 1e-9
+        larger, gaps = np.maximum(logs[:, None], logs), np.abs(logs[:, None] - logs)
+        equal = gaps < 1e-9
         with np.errstate(divide="ignore", invalid="ignore"):
-            rise = apart if q == 1 else np.expm1((1 - q) * apart) / (1 - q)
-            ratio = np.where(near, 1.0, rise / -np.expm1(-apart))
+            differences = gaps if q == 1 else np.expm1((1 - q) * gaps) / (1 - q)
+            ratio = np.where(equal, 1.0, differences / -np.expm1(-gaps))
         # Scaled so that no eigenvalue is lost beside others: by λ^(1−q/2), or √λ where only the largest matter.
         power = max(2 - q, 1.0) / 2
-        scaled = np.exp((q - 2) * high - self.log_sum + power * (logs[:, None] + logs)) * ratio
-        found, vectors = np.linalg.eigh(scaled)
-        kept = np.abs(found) > KEPT * np.abs(found).max()
-        return found[kept], vectors[:, kept] * np.exp(-power * logs)[:, None]
+        scaled = np.exp((q - 2) * larger - self.log_sum + power * (logs[:, None] + logs)) * ratio
+        coefficients, vectors = np.linalg.eigh(scaled)
+        significant = np.abs(coefficients) > CURVATURE_CUTOFF * np.abs(coefficients).max()
+        return coefficients[significant], vectors[:, significant] * np.exp(-power * logs)[:, None]
 
 
-def widened(upper: float, q: float, off: float, size: int) -> float:
-    """A bound on log VS_q of `size` dimensions that holds for states that are off by `off` in the trace norm, too."""
-    if off == 0 or not math.isfinite(upper):
+def widen(upper: float, q: float, distance: float, size: int) -> float:
+    """Widen a bound on log VS_q of `size` dimensions to all states within a `distance` in the trace norm."""
+    if distance == 0 or not math.isfinite(upper):
         return upper
     if q == 1:
-        half = off / 2
+        half = distance / 2
         if half >= 0.5:
             return math.inf
         entropy = -half * math.log(half) - (1 - half) * math.log1p(-half)
         return upper + half * math.log(max(size - 1, 1)) + entropy
     if q < 1:
         total = math.exp((1 - q) * upper)
-        return upper + math.log1p(size ** (1 - q) * off**q / total) / (1 - q)
+        return upper + math.log1p(size ** (1 - q) * distance**q / total) / (1 - q)
     power = 1.0 if math.isinf(q) else q / (q - 1)
     norm = math.exp(-upper / power)
-    return upper - power * math.log1p(-off / norm) if off < norm else math.inf
+    return upper - power * math.log1p(-distance / norm) if distance < norm else math.inf

@@ -1,4 +1,4 @@
-"""The weights of greatest diversity: what each item should count for a collection to be as diverse as it can be."""
+"""Weights of greatest diversity: what each item should count for a collection to be as diverse as it can be."""
 
 from __future__ import annotations
 
@@ -30,14 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Reweighting", "reweight"]
 
-DROPPED = (
-    10.0,
-    1.0,
-    0.1,
-    1e-3,
-    0.0,
-)  # times the tolerance: the least weights, up to this sum, that may be left out
-MOST_DROPPED = 0.05
+# Sums of the least weights that are set to 0, in tolerances: the first one that the score does not miss.
+DROPPED_TOLERANCES = (10.0, 1.0, 0.1, 1e-3, 0.0)
+MOST_DROPPED = 0.05  # upper bound of such a sum
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -92,25 +87,25 @@ class Reweighting(Result):
         >>> vm.reweight(["a", "a", "a", "b"], "match").items_for(0.4)
         1
         """
-        wanted = as_number(share)
-        if not 0 < wanted <= 1:
+        target = as_number(share)
+        if not 0 < target <= 1:
             raise InputError(f"share={brief(share)}; expected a share of the weight, above 0 and up to 1.")
-        total = np.cumsum(-np.sort(-self.weights))
-        return min(int(np.searchsorted(total, wanted - 1e-9)) + 1, self.support)
+        cumulative = np.cumsum(-np.sort(-self.weights))
+        return min(int(np.searchsorted(cumulative, target - 1e-9)) + 1, self.support)
 
     def summary(self) -> str:
         """The score that is reached, what is the most, and how the weight is spread."""
         q = "" if self.score.q == 1 else f" of order {order_name(self.score.q)}"
         n = len(self.weights)
-        reached = f"a Vendi Score{q} of {number(self.score)}, against {number(self.uniform)} before"
-        parts = [
-            f"The weights of greatest diversity have {reached}",
-            f"no weights have more than {_above(float(self.score) * (1 + self.gap))}, {self.gap:.1e} above that",
+        comparison = f"a Vendi Score{q} of {number(self.score)}, against {number(self.uniform)} before"
+        phrases = [
+            f"The weights of greatest diversity have {comparison}",
+            f"no weights have more than {_round_up(float(self.score) * (1 + self.gap))}, {self.gap:.1e} above that",
             f"{self.support:,} of {n:,} items have weight, and half of it is on {self.items_for(0.5):,}",
         ]
         if not self.met:
-            parts.append(f"the tolerance of {self.tol:g} was not met")
-        return "; ".join(parts) + "."
+            phrases.append(f"the tolerance of {self.tol:g} was not met")
+        return "; ".join(phrases) + "."
 
     def _columns(self) -> dict[str, Any]:
         order = np.argsort(-self.weights, kind="stable")
@@ -210,42 +205,49 @@ def reweight(
     >>> np.add.reduceat(found.weights, [0, 90, 99]).round(1)  # of the kind with 90 items, with 9, and with 1
     array([0.3, 0.3, 0.3])
     """
-    order, tolerance, most = _checked(q, tol, max_iterations, progress)
+    order, tolerance, max_decompositions = _check_options(q, tol, max_iterations, progress)
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     if similarity.policy.project:
         raise InputError(
             "the kernel drops negative eigenvalues (project=True), and which they are depends on the weights; expected "
             "a positive semidefinite one. Project the similarity matrix once, divide it by √(K_ii K_jj), and pass that."
         )
-    group, joint, part = _distinct(similarity, shares)
-    items = _items(part)
+    distinct_of_sample, item_weights, distinct = _distinct(similarity, shares)
+    items = _feature_items(distinct)
     with Progress("weights", progress) as bar:
-        found = search(
-            items, joint, order, tolerance, most, lambda k, gap: bar.step(None, f"step {k}, gap {gap:.1e}")
+        result = search(
+            items,
+            item_weights,
+            order,
+            tolerance,
+            max_decompositions,
+            lambda k, gap: bar.step(None, f"step {k}, gap {gap:.1e}"),
         )
 
-    def score_with(chosen: np.ndarray, size: int) -> Score:
-        return _score(part, chosen, order, size, similarity.kernel, rng)
+    def score_with(candidate: np.ndarray, size: int) -> Score:
+        return _score(distinct, candidate, order, size, similarity.kernel, rng)
 
-    chosen, score = _without_least(found, tolerance, lambda kept: score_with(kept, similarity.n))
-    gap = max(math.exp(found.upper - math.log(score)) - 1, 0.0) if found.upper < 700 else math.inf
+    best, score = _drop_least(result, tolerance, lambda trial: score_with(trial, similarity.n))
+    gap = max(math.exp(result.upper - math.log(score)) - 1, 0.0) if result.upper < 700 else math.inf
     if gap > tolerance:
-        _warn(gap, tolerance, found.exhausted)
-    spread = chosen[group] * np.where(shares > 0, shares / joint[group], 0.0)
+        _warn(gap, tolerance, result.exhausted)
+    sample_weights = best[distinct_of_sample] * np.where(
+        shares > 0, shares / item_weights[distinct_of_sample], 0.0
+    )
     return Reweighting(
-        frozen(spread / spread.sum()),
+        frozen(sample_weights / sample_weights.sum()),
         score,
-        score_with(joint, n),
+        score_with(item_weights, n),
         gap,
         (score.bounds[0], math.nan if score.level == "none" else float(score) * (1 + gap)),
-        int(np.count_nonzero(spread)),
-        found.spent,
+        int(np.count_nonzero(sample_weights)),
+        result.decompositions,
         gap <= tolerance,
         tolerance,
     )
 
 
-def _checked(q: Any, tol: Any, max_iterations: Any, progress: Any) -> tuple[float, float, int]:
+def _check_options(q: Any, tol: Any, max_iterations: Any, progress: Any) -> tuple[float, float, int]:
     order = parse_order(q)
     if order == 0:
         raise InputError(
@@ -259,63 +261,63 @@ def _checked(q: Any, tol: Any, max_iterations: Any, progress: Any) -> tuple[floa
 
 
 def _distinct(similarity: Similarity, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, Similarity]:
-    """Which distinct item of positive weight each sample is (0 where it has none), their weights and similarities."""
+    """Merge identical samples of positive weight: the item of each sample (0 without weight), weights, similarities."""
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     present = np.flatnonzero(shares)
-    first, of_present = same_items(similarity, present)
-    group = np.zeros(similarity.n, dtype=np.int64)
-    group[present] = of_present
-    joint = np.bincount(of_present, weights=shares[present], minlength=len(first))
-    part = similarity if len(first) == similarity.n else similarity.take(present[first])
-    return group, joint / joint.sum(), held(part)
+    first, present_group = same_items(similarity, present)
+    distinct_of_sample = np.zeros(similarity.n, dtype=np.int64)
+    distinct_of_sample[present] = present_group
+    item_weights = np.bincount(present_group, weights=shares[present], minlength=len(first))
+    distinct = similarity if len(first) == similarity.n else similarity.take(present[first])
+    return distinct_of_sample, item_weights / item_weights.sum(), held(distinct)
 
 
-def _items(part: Similarity) -> Items:
-    """The distinct items by features, and how far these may be off."""
-    if isinstance(part, Features):
-        wide = SPARSE_WIDTH if part.sparse else EXACT_SIDE
-        if part.width <= min(part.n, wide):
-            return Items(part, 2 * part.rounding + 8 * UNIT, part.width)
-    found = decompose(part, None)
-    rows, kept, lost = found.coordinates(slice(None)), found.rank, 0.0
-    if kept < rows.shape[1]:  # directions that rounding may have made
-        xp, others = namespace(rows), rows[:, kept:]
-        lost = float(xp.max(xp.sum(others * others, axis=1)))
-        rows = rows[:, :kept] if found.like is not None else np.ascontiguousarray(rows[:, :kept])
-    # K is off by at most n times what K/n is, and so is diag(√p) K diag(√p) in the trace norm, for any weights.
-    drift = part.n * found.solution.spectrum.error + 2 * lost  # type: ignore[attr-defined]
-    return Items(FeatureRows(rows), (kept + 8) * UNIT, part.n, drift)
+def _feature_items(distinct: Similarity) -> Items:
+    """Represent the distinct items by features, with bounds on the errors of these."""
+    if isinstance(distinct, Features):
+        widest = SPARSE_WIDTH if distinct.sparse else EXACT_SIDE
+        if distinct.width <= min(distinct.n, widest):
+            return Items(distinct, 2 * distinct.rounding + 8 * UNIT, distinct.width)
+    decomposition = decompose(distinct, None)
+    rows, rank, dropped = decomposition.coordinates(slice(None)), decomposition.rank, 0.0
+    if rank < rows.shape[1]:  # beyond the rank, directions may be rounding alone
+        xp, rest = namespace(rows), rows[:, rank:]
+        dropped = float(xp.max(xp.sum(rest * rest, axis=1)))
+        rows = rows[:, :rank] if decomposition.like is not None else np.ascontiguousarray(rows[:, :rank])
+    # The error of K is at most n times that of K/n; so is that of diag(√p) K diag(√p) in the trace norm, for any p.
+    drift = distinct.n * decomposition.solution.spectrum.error + 2 * dropped  # type: ignore[attr-defined]
+    return Items(FeatureRows(rows), (rank + 8) * UNIT, distinct.n, drift)
 
 
-def _score(part: Similarity, weights: np.ndarray, q: float, n: int, kernel: Any, rng: int) -> Score:
-    """The exact score of the distinct items with these weights."""
+def _score(distinct: Similarity, weights: np.ndarray, q: float, n: int, kernel: Any, rng: int) -> Score:
+    """Compute the exact score of the distinct items with these weights."""
     solver = Solver(method="exact", precision="float64")
-    return scored(part.with_kernel(kernel), weights, q, n, solver=solver, rng=check_rng(rng))
+    return scored(distinct.with_kernel(kernel), weights, q, n, solver=solver, rng=check_rng(rng))
 
 
-def _without_least(
-    found: Search, tol: float, score_of: Callable[[np.ndarray], Score]
+def _drop_least(
+    result: Search, tol: float, score_of: Callable[[np.ndarray], Score]
 ) -> tuple[np.ndarray, Score]:
-    """The weights without as many of the least ones as are not missed, and their score."""
-    order = np.argsort(found.weights, kind="stable")
-    sums = np.cumsum(found.weights[order])
-    chosen, score = found.weights, None
-    for share in DROPPED:
-        chosen = found.weights.copy()
-        chosen[order[sums <= min(share * tol, MOST_DROPPED)]] = 0.0
+    """Set as many of the least weights to 0 as the score does not miss; return the weights and their score."""
+    order = np.argsort(result.weights, kind="stable")
+    sums = np.cumsum(result.weights[order])
+    chosen, score = result.weights, None
+    for factor in DROPPED_TOLERANCES:
+        chosen = result.weights.copy()
+        chosen[order[sums <= min(factor * tol, MOST_DROPPED)]] = 0.0
         chosen /= chosen.sum()
         score = score_of(chosen)
-        if math.log(score) >= found.value - 0.1 * tol:
+        if math.log(score) >= result.value - 0.1 * tol:
             break
     assert score is not None
     return chosen, score
 
 
-def _warn(gap: float, tol: float, spent: bool) -> None:
+def _warn(gap: float, tol: float, exhausted: bool) -> None:
     reason = (
         "the iterations set aside for it were spent. Allow more with max_iterations, or a wider tol."
-        if spent
+        if exhausted
         else "rounding in the given numbers allows no better. Pass more precise numbers, or a wider tol."
     )
     warn(
@@ -324,8 +326,8 @@ def _warn(gap: float, tol: float, spent: bool) -> None:
     )
 
 
-def _above(value: float) -> str:
-    """Six digits, rounded up: what holds for the number holds for the one that is shown."""
+def _round_up(value: float) -> str:
+    """Format six digits, rounded up: an upper bound stays one."""
     if not 0 < value < math.inf:
         return number(value)
     step = 10.0 ** (math.floor(math.log10(value)) - 5)

@@ -1,8 +1,9 @@
-"""The items as a greedy choice sees them: a row of numbers an item, and those chosen so far.
+"""The items of a greedy choice: a row of numbers an item, and the ones chosen so far.
 
-What a candidate φ has to do with the chosen ones is in its products with vectors of their span, Σ_j c_j φ_j. With
-features a row is φ itself, and the vectors are Φ_Aᵀc. Otherwise a row is the similarities with the chosen items, which
-are computed when a candidate is looked at and kept if there is room; then the vectors are the c themselves.
+Objectives need inner products of a candidate φ with vectors of the span of the chosen items, Σ_j c_j φ_j. With features
+a row is φ itself, and the vectors are Φ_Aᵀc. Otherwise a row is the similarities with the chosen items, which are
+computed when a candidate is evaluated and cached if there is room; then the vectors are the c themselves. "In the
+coordinates of rows" below means such that a product with rows gives these inner products.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ __all__ = ["Items", "items_of"]
 
 SPARSE_WIDTH = 4096  # columns up to which chosen rows of sparse features are held dense
 STEP = 2048  # rows of a block, in each thread
-SAME = 1e-14  # how far below 1 rounding alone may bring the similarity of an item with a copy of itself …
-COARSE = 1e-6  # … and the most that is put down to it, however coarse the numbers are
+COPY_ERROR = 1e-14  # how far below 1 rounding alone may bring the similarity of an item with its copy, …
+MOST_COPY_ERROR = 1e-6  # … and its upper bound, however coarse the numbers are
 
 
 def items_of(similarity: Similarity, k: int, memory: int) -> Items:
-    """The items, as features or by their similarities with the chosen ones."""
+    """Represent the items by their features, or by their similarities with the chosen ones."""
     if isinstance(similarity, Features) and not (similarity.sparse and similarity.width > SPARSE_WIDTH):
-        return _Rows(similarity, k, memory)
-    return _Columns(similarity, k, memory)
+        return _FeatureItems(similarity, k, memory)
+    return _SimilarityItems(similarity, k, memory)
 
 
 class Items(ABC):
@@ -46,24 +47,24 @@ class Items(ABC):
         How many are to be chosen.
     gram : ndarray
         Similarities of the chosen items; with features, of no more of them than there are features.
-    single : bool
-        Whether `quick` gives rows in float32.
+    has_float32 : bool
+        Whether there are `float32_rows`.
     bulk : bool
-        Whether many rows at a time are cheaper than one after another: not of a user's function, where calls count.
+        Whether many rows at a time are cheaper than one by one: not of a user's function, where calls count.
     parallel : bool
-        Whether rows may be asked for in several threads at once: not of a user's function, and not on a device.
+        Whether rows may be computed in several threads: not of a user's function, and not on a device.
     threads : int
-        How many threads there are for `spread`.
+        Number of threads for `run_blocks`.
     scatter : ndarray or None
         Σ φφᵀ of the chosen ones, where features are fewer than they may become.
     """
 
-    def __init__(self, similarity: Similarity, k: int, most: int):
+    def __init__(self, similarity: Similarity, k: int, gram_side: int):
         self.similarity, self.n, self.k = similarity, similarity.n, k
-        self.longest = k  # numbers that a row has in the end
+        self.max_width = k  # numbers of a row once all items are chosen
         self.chosen: list[int] = []
-        self.gram = np.zeros((most, most))
-        self.single = self.parallel = False
+        self.gram = np.zeros((gram_side, gram_side))
+        self.has_float32 = self.parallel = False
         self.bulk = True
         self.threads = 1
         self.scatter: np.ndarray | None = None
@@ -72,12 +73,12 @@ class Items(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Numbers in a row."""
+        """Numbers in a row now."""
 
     @property
     @abstractmethod
     def cost(self) -> float:
-        """Operations for a similarity that is not known yet."""
+        """Operations for a similarity that is not cached."""
 
     @property
     def row_cost(self) -> float:
@@ -86,98 +87,98 @@ class Items(ABC):
 
     @abstractmethod
     def rows(self, index: np.ndarray) -> Any:
-        """The rows of some items in float64, where the data lies."""
+        """Rows of some items in float64, on the device of the data."""
 
     @abstractmethod
     def vectors(self, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_j c_j φ_j for each column c over the chosen items, in the terms of rows."""
+        """Σ_j c_j φ_j for each column c over the chosen items, in the coordinates of rows."""
 
     @abstractmethod
     def chosen_vectors(self, first: int) -> np.ndarray:
-        """The chosen items from the `first` on as columns, in the terms of rows."""
+        """The chosen items from the `first` on as columns, in the coordinates of rows."""
 
     @abstractmethod
-    def metric(self, vectors: np.ndarray) -> np.ndarray:
-        """What other vectors have to be multiplied by for their inner products with these."""
+    def apply_metric(self, vectors: np.ndarray) -> np.ndarray:
+        """Apply the metric of row coordinates, so that products with other vectors are inner products."""
 
     @abstractmethod
-    def similar(self, index: np.ndarray) -> np.ndarray:
+    def similarities(self, index: np.ndarray) -> np.ndarray:
         """Similarities of some items with the chosen ones, on the host."""
 
-    def nearest(self, index: np.ndarray) -> np.ndarray:
+    def nearest_similarity(self, index: np.ndarray) -> np.ndarray:
         """The similarity of some items with the nearest of the chosen ones, on the host."""
-        return self.similar(index).max(axis=1)
+        return self.similarities(index).max(axis=1)
 
     @abstractmethod
-    def against(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
-        """What gives the similarities of some items with these others; on a device as `coordinates` are."""
+    def similarities_with(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
+        """A function for the similarities of items with these others; on a device padded as `coordinates` are."""
 
     @abstractmethod
     def add(self, item: int) -> None:
         """Choose an item."""
 
-    def spread(self, task: Callable[[slice], None], count: int, width: int, most: int = STEP) -> None:
-        """Do something for blocks of `count` items, with `width` more numbers for each than its row has.
+    def run_blocks(self, task: Callable[[slice], None], count: int, width: int, max_rows: int = STEP) -> None:
+        """Run a task for blocks of `count` items; it needs `width` numbers an item besides its row.
 
-        Beside each other where rows allow it: with a thread a core, each with BLAS for itself, what is not BLAS runs
-        on all cores, too.
+        In parallel where rows allow it, with one thread a core and BLAS on one thread in each, so that what is not
+        BLAS runs on all cores, too.
         """
-        bytes_ = 4 * BLOCK_BYTES if self.similarity.like is None else DEVICE_BYTES
-        parts = blocks(count, self.width + width, most=bytes_)
+        block_bytes = 4 * BLOCK_BYTES if self.similarity.like is None else DEVICE_BYTES
+        slices = blocks(count, self.width + width, most=block_bytes)
         if self.parallel and count:
-            step = max(1, min(parts[0].stop, most, -(-count // self.threads)))
-            parts = [slice(start, min(start + step, count)) for start in range(0, count, step)]
-        threads = max(1, min(self.threads, len(parts))) if self.parallel else 1
+            step = max(1, min(slices[0].stop, max_rows, -(-count // self.threads)))
+            slices = [slice(start, min(start + step, count)) for start in range(0, count, step)]
+        threads = max(1, min(self.threads, len(slices))) if self.parallel else 1
         if threads == 1:
-            _each(task, parts)
+            _run_each(task, slices)
         else:
-            run([functools.partial(_each, task, parts[i::threads]) for i in range(threads)])
+            run([functools.partial(_run_each, task, slices[i::threads]) for i in range(threads)])
 
-    def quick(self, index: np.ndarray) -> np.ndarray:
+    def float32_rows(self, index: np.ndarray) -> np.ndarray:
         """Rows in float32."""
         raise NotImplementedError
 
     def coordinates(self, index: np.ndarray, vectors: np.ndarray) -> Any:
-        """Rows times vectors, where the data lies; on a device there may be more rows and columns at the end."""
+        """Rows times vectors, on the device of the data; there, more rows and columns may follow at the end."""
         like = self.similarity.like
         rows = self.rows(index if like is None else evened(index, like))
-        return rows @ move(self.padded(vectors), rows)
+        return rows @ move(self.pad(vectors), rows)
 
-    def padded(self, array: np.ndarray) -> np.ndarray:
-        """For a device, zeros at the end up to a power of two: some libraries compile anew for every shape."""
+    def pad(self, array: np.ndarray) -> np.ndarray:
+        """Pad with zeros up to a power of two on a device, since some libraries compile anew for every shape."""
         if self.similarity.like is None:
             return array
         size = array.shape[-1]
-        more = (1 << max(size - 1, 7).bit_length()) - size
-        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
+        zeros = (1 << max(size - 1, 7).bit_length()) - size
+        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, zeros)])
 
     def copies(self, index: np.ndarray) -> np.ndarray:
-        """Which of the items are the same as a chosen one, as far as their similarity tells."""
+        """Mask of the items that are copies of a chosen one, judged by their similarity."""
         if not self.chosen:
             return np.zeros(len(index), dtype=bool)
-        least = 1 - min(max(4 * self.similarity.entry_error, SAME), COARSE)
-        same = np.empty(len(index), dtype=bool)
+        threshold = 1 - min(max(4 * self.similarity.entry_error, COPY_ERROR), MOST_COPY_ERROR)
+        is_copy = np.empty(len(index), dtype=bool)
 
-        def task(part: slice) -> None:
-            same[part] = self.nearest(index[part]) >= least
+        def task(block: slice) -> None:
+            is_copy[block] = self.nearest_similarity(index[block]) >= threshold
 
-        self.spread(task, len(index), len(self.chosen))
-        return same
+        self.run_blocks(task, len(index), len(self.chosen))
+        return is_copy
 
 
-class _Rows(Items):
+class _FeatureItems(Items):
     """Items that have features: dense on the host or a device, or sparse with few columns."""
 
     def __init__(self, features: Features, k: int, memory: int):
         super().__init__(features, k, min(k, features.width))
-        self._features, self.longest = features, features.width
-        self._held = np.zeros((k, features.width))
+        self._features, self.max_width = features, features.width
+        self._chosen_rows = np.zeros((k, features.width))
         if k > features.width:
             self.scatter = np.zeros((features.width, features.width))
-        self._copy: np.ndarray | None = None
+        self._float32_copy: np.ndarray | None = None
         self.parallel = features.like is None
-        self.single = self.parallel and not features.sparse
-        self._fits = self.single and 4 * features.n * features.width <= memory // 2
+        self.has_float32 = self.parallel and not features.sparse
+        self._copy_fits = self.has_float32 and 4 * features.n * features.width <= memory // 2
 
     @property
     def width(self) -> int:
@@ -191,75 +192,79 @@ class _Rows(Items):
         return self._features.rows(span(index))
 
     def vectors(self, coefficients: np.ndarray) -> np.ndarray:
-        return self._held[: len(self.chosen)].T @ coefficients
+        return self._chosen_rows[: len(self.chosen)].T @ coefficients
 
     def chosen_vectors(self, first: int) -> np.ndarray:
-        return np.ascontiguousarray(self._held[first : len(self.chosen)].T)
+        return np.ascontiguousarray(self._chosen_rows[first : len(self.chosen)].T)
 
-    def metric(self, vectors: np.ndarray) -> np.ndarray:
+    def apply_metric(self, vectors: np.ndarray) -> np.ndarray:
         return vectors
 
-    def similar(self, index: np.ndarray) -> np.ndarray:
+    def similarities(self, index: np.ndarray) -> np.ndarray:
         vectors = self.chosen_vectors(0)
         return to_host(self.coordinates(index, vectors))[: len(index), : vectors.shape[1]]
 
-    def nearest(self, index: np.ndarray) -> np.ndarray:
+    def nearest_similarity(self, index: np.ndarray) -> np.ndarray:
         if self._features.like is None:
-            return super().nearest(index)
-        m = len(self.chosen)
-        more = (1 << (m - 1).bit_length()) - m  # of zeros one might be the nearest
-        found = self.coordinates(index, np.pad(self._held[:m].T, ((0, 0), (0, more)), mode="edge"))
-        return to_host(namespace(found).max(found[:, : m + more], axis=1))[: len(index)]
+            return super().nearest_similarity(index)
+        count = len(self.chosen)
+        repeats = (1 << (count - 1).bit_length()) - count  # repeated columns, as zeros might be the nearest
+        similarities = self.coordinates(
+            index, np.pad(self._chosen_rows[:count].T, ((0, 0), (0, repeats)), mode="edge")
+        )
+        return to_host(namespace(similarities).max(similarities[:, : count + repeats], axis=1))[: len(index)]
 
-    def against(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
+    def similarities_with(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
         rows, like = self.rows(others), self._features.like
-        turned = rows.toarray().T if self._features.sparse else transposed(rows)
-        return lambda index: self.rows(index if like is None else evened(index, like)) @ turned
+        columns = rows.toarray().T if self._features.sparse else transposed(rows)
+        return lambda index: self.rows(index if like is None else evened(index, like)) @ columns
 
     def add(self, item: int) -> None:
         m = len(self.chosen)
         row = self._features.rows(np.array([item]))
         row = row.toarray()[0] if self._features.sparse else to_host(row)[0]
-        self._held[m] = row
+        self._chosen_rows[m] = row
         if m < len(self.gram):
-            self.gram[m, : m + 1] = self.gram[: m + 1, m] = self._held[: m + 1] @ row
+            self.gram[m, : m + 1] = self.gram[: m + 1, m] = self._chosen_rows[: m + 1] @ row
         if self.scatter is not None:
             self.scatter += row[:, None] * row
         self.chosen.append(item)
 
-    def quick(self, index: np.ndarray) -> np.ndarray:
-        """Rows in float32: of a copy that is made once, if that takes no more than half of the memory."""
-        places = span(index)
-        if not self._fits:
-            return self._features.rows(places).astype(np.float32)
-        if self._copy is None:
-            self._copy = np.empty((self.n, self.width), dtype=np.float32)
-            self.spread(self._fill, self.n, 0)
-        return self._copy[places]
+    def float32_rows(self, index: np.ndarray) -> np.ndarray:
+        """Rows in float32, from a copy that is made once, if that takes no more than half of the memory."""
+        selector = span(index)
+        if not self._copy_fits:
+            return self._features.rows(selector).astype(np.float32)
+        if self._float32_copy is None:
+            self._float32_copy = np.empty((self.n, self.width), dtype=np.float32)
+            self.run_blocks(self._fill_copy, self.n, 0)
+        return self._float32_copy[selector]
 
-    def _fill(self, part: slice) -> None:
-        self._copy[part] = self._features.rows(part)  # type: ignore[index]
+    def _fill_copy(self, block: slice) -> None:
+        self._float32_copy[block] = self._features.rows(block)  # type: ignore[index]
 
 
-class _Columns(Items):
-    """Items of which only similarities are known, or whose features are too wide and sparse to be held."""
+class _SimilarityItems(Items):
+    """Items of which only similarities are known, or whose sparse features are too wide to hold chosen ones dense."""
 
     def __init__(self, similarity: Similarity, k: int, memory: int):
         super().__init__(similarity, k, k)
-        self._known: np.ndarray | None = None
-        given = not isinstance(similarity, Pairwise | Features)  # a matrix knows them already
-        if not given and 8 * similarity.n * k <= memory // 2:
-            self._known = np.empty((similarity.n, k))
-            self._seen = np.zeros(similarity.n, dtype=np.int64)
-        elif not given:
+        self._cache: np.ndarray | None = None
+        is_matrix = not isinstance(similarity, Pairwise | Features)  # which needs no cache
+        if not is_matrix and 8 * similarity.n * k <= memory // 2:
+            self._cache = np.empty((similarity.n, k))
+            self._cached_columns = np.zeros(similarity.n, dtype=np.int64)
+        elif not is_matrix:
             self.notes.append(
                 f"similarities with the chosen items were computed anew at every look: {similarity.n:,} × {k:,} of "
                 "them take more than half of the memory"
             )
-        user = isinstance(similarity, Pairwise) and not similarity.trusted
-        self.bulk = not user
-        self._both = user and similarity.policy.symmetrize
-        self._scale = np.sqrt(similarity.diagonal()) if user and similarity.policy.normalize else None
+        user_function = isinstance(similarity, Pairwise) and not similarity.trusted
+        self.bulk = not user_function
+        self._symmetrize = user_function and similarity.policy.symmetrize
+        self._scale = (
+            np.sqrt(similarity.diagonal()) if user_function and similarity.policy.normalize else None
+        )
 
     @property
     def width(self) -> int:
@@ -269,21 +274,22 @@ class _Columns(Items):
     def cost(self) -> float:
         return float(self.similarity.cost)
 
-    def padded(self, array: np.ndarray) -> np.ndarray:
-        return array  # what is known of similarities is on the host
+    def pad(self, array: np.ndarray) -> np.ndarray:
+        return array  # similarities are on the host
 
     @property
     def row_cost(self) -> float:
-        return self.cost * (self.width if self._known is None else 1)
+        return self.cost * (self.width if self._cache is None else 1)
 
     def rows(self, index: np.ndarray) -> np.ndarray:
-        return self.similar(index)
+        return self.similarities(index)
 
     def coordinates(self, index: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        found = self.similar(index) @ vectors
-        if not self.similarity.trusted:  # which need not come of a space, where no item is longer than 1
-            found /= np.sqrt(np.maximum(np.einsum("ij,ij->i", found, found), 1.0))[:, None]
-        return found
+        coordinates = self.similarities(index) @ vectors
+        # A similarity that is not positive semidefinite may make a projection longer than 1.
+        if not self.similarity.trusted:
+            coordinates /= np.sqrt(np.maximum(np.einsum("ij,ij->i", coordinates, coordinates), 1.0))[:, None]
+        return coordinates
 
     def vectors(self, coefficients: np.ndarray) -> np.ndarray:
         return coefficients
@@ -291,55 +297,55 @@ class _Columns(Items):
     def chosen_vectors(self, first: int) -> np.ndarray:
         return np.eye(len(self.chosen))[:, first:]
 
-    def metric(self, vectors: np.ndarray) -> np.ndarray:
+    def apply_metric(self, vectors: np.ndarray) -> np.ndarray:
         return self.gram[: len(vectors), : len(vectors)] @ vectors
 
-    def similar(self, index: np.ndarray) -> np.ndarray:
+    def similarities(self, index: np.ndarray) -> np.ndarray:
         m = len(self.chosen)
-        if self._known is None:
-            return self._pairs(index, np.array(self.chosen, dtype=np.int64))
-        seen = self._seen[index]
-        # Items that were looked at about as long ago are looked at together; a user's function is never called twice.
-        age = np.frexp(m - seen)[1] if self.bulk else m - seen
-        for one in np.unique(age[seen < m]).tolist():
-            among = (age == one) & (seen < m)
-            some, start = index[among], int(seen[among].min())
-            self._known[some, start:m] = self._pairs(some, np.array(self.chosen[start:]))
-            self._seen[some] = m
-        return self._known[index, :m]
+        if self._cache is None:
+            return self._cross_similarities(index, np.array(self.chosen, dtype=np.int64))
+        cached_columns = self._cached_columns[index]
+        # Items last evaluated about as long ago are completed together; a user's function is never called twice.
+        age = np.frexp(m - cached_columns)[1] if self.bulk else m - cached_columns
+        for group in np.unique(age[cached_columns < m]).tolist():
+            in_group = (age == group) & (cached_columns < m)
+            stale, start = index[in_group], int(cached_columns[in_group].min())
+            self._cache[stale, start:m] = self._cross_similarities(stale, np.array(self.chosen[start:]))
+            self._cached_columns[stale] = m
+        return self._cache[index, :m]
 
-    def against(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
-        return lambda index: self._pairs(index, others)
+    def similarities_with(self, others: np.ndarray) -> Callable[[np.ndarray], Any]:
+        return lambda index: self._cross_similarities(index, others)
 
-    def _pairs(self, index: np.ndarray, others: np.ndarray) -> np.ndarray:
+    def _cross_similarities(self, index: np.ndarray, others: np.ndarray) -> np.ndarray:
         if not len(others):
             return np.zeros((len(index), 0))
-        found = self._block(index, others)
-        if self._both:
-            found = 0.5 * (found + self._block(others, index).T)
+        similarities = self._raw_similarities(index, others)
+        if self._symmetrize:
+            similarities = 0.5 * (similarities + self._raw_similarities(others, index).T)
         if self._scale is not None:
-            found = found / (self._scale[index][:, None] * self._scale[others])
-        if not self.similarity.trusted and not np.isfinite(found).all():
-            i, j = np.argwhere(~np.isfinite(found))[0]
+            similarities = similarities / (self._scale[index][:, None] * self._scale[others])
+        if not self.similarity.trusted and not np.isfinite(similarities).all():
+            i, j = np.argwhere(~np.isfinite(similarities))[0]
             raise InputError(
-                f"the similarity of items {index[i]} and {others[j]} is {found[i, j]}; expected a finite number."
+                f"the similarity of items {index[i]} and {others[j]} is {similarities[i, j]}; expected a finite number."
             )
-        return found
+        return similarities
 
-    def _block(self, index: np.ndarray, others: np.ndarray) -> np.ndarray:
+    def _raw_similarities(self, index: np.ndarray, others: np.ndarray) -> np.ndarray:
         like = self.similarity.like
         if like is None:
             return self.similarity.block(index, others)
-        found = self.similarity.block(evened(index, like), evened(others, like))
-        return to_host(found)[: len(index), : len(others)]
+        similarities = self.similarity.block(evened(index, like), evened(others, like))
+        return to_host(similarities)[: len(index), : len(others)]
 
     def add(self, item: int) -> None:
         m = len(self.chosen)
-        self.gram[m, :m] = self.gram[:m, m] = self.similar(np.array([item]))[0]
+        self.gram[m, :m] = self.gram[:m, m] = self.similarities(np.array([item]))[0]
         self.gram[m, m] = 1.0
         self.chosen.append(item)
 
 
-def _each(task: Callable[[slice], None], parts: list[slice]) -> None:
-    for part in parts:
-        task(part)
+def _run_each(task: Callable[[slice], None], blocks_: list[slice]) -> None:
+    for block in blocks_:
+        task(block)

@@ -1,4 +1,4 @@
-"""Who may be chosen: quotas of groups, items that must be in, and how good items are."""
+"""The constraints of a selection: quotas of groups and required items; and the qualities of items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vendimeter.options import as_number, whole_number
 
 __all__ = ["Rules", "check_k", "qualities", "rules_of"]
 
-HIGHEST = 1e300  # of qualities, so that sums of them are finite
+LARGEST_QUALITY = 1e300  # so that sums of qualities are finite
 
 
 class Rules:
@@ -39,54 +39,54 @@ class Rules:
         The group of each item.
     """
 
-    def __init__(self, n: int, k: int, required: list[int], groups: _Groups | None):
+    def __init__(self, n: int, k: int, required: list[int], quotas: _Quotas | None):
         self.n, self.k, self.required = n, k, required
-        self.labels = None if groups is None else groups.labels
-        self.group = None if groups is None else groups.group
-        self._pool = np.zeros(n, dtype=np.int64) if groups is None else groups.pool[groups.group]
-        self._left = np.array([k]) if groups is None else groups.left.copy()
-        self.open = self._left[self._pool] > 0
+        self.labels = None if quotas is None else quotas.labels
+        self.group = None if quotas is None else quotas.group
+        self._pool = np.zeros(n, dtype=np.int64) if quotas is None else quotas.pool[quotas.group]
+        self._remaining = np.array([k]) if quotas is None else quotas.remaining.copy()
+        self.open = self._remaining[self._pool] > 0
 
     def take(self, item: int) -> None:
-        """An item is chosen; a group that has its number is closed."""
+        """Choose an item; a group whose quota is full is closed."""
         self.open[item] = False
         pool = self._pool[item]
-        self._left[pool] -= 1
-        if self._left[pool] == 0:
+        self._remaining[pool] -= 1
+        if self._remaining[pool] == 0:
             self.open &= self._pool != pool
 
     def fresh(self) -> Rules:
         """The same rules, nothing chosen."""
-        twin = object.__new__(Rules)
-        twin.__dict__.update(self.__dict__)
-        twin._left = self._left.copy()
-        twin.open = self._left[self._pool] > 0
-        return twin
+        rules = object.__new__(Rules)
+        rules.__dict__.update(self.__dict__)
+        rules._remaining = self._remaining.copy()
+        rules.open = self._remaining[self._pool] > 0
+        return rules
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """A choice at random that keeps the rules, in an order at random."""
-        left = self._left.copy()
-        np.subtract.at(left, self._pool[self.required], 1)
-        out = np.ones(self.n, dtype=bool)
-        out[self.required] = False
+        """Draw a random choice that keeps the rules, in random order, required items first."""
+        remaining = self._remaining.copy()
+        np.subtract.at(remaining, self._pool[self.required], 1)
+        available = np.ones(self.n, dtype=bool)
+        available[self.required] = False
         drawn = [
-            rng.choice(np.flatnonzero(out & (self._pool == pool)), size=count, replace=False)
-            for pool, count in enumerate(left.tolist())
+            rng.choice(np.flatnonzero(available & (self._pool == pool)), size=count, replace=False)
+            for pool, count in enumerate(remaining.tolist())
             if count
         ]
-        rest = rng.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, dtype=np.int64)
-        return np.concatenate([np.array(self.required, dtype=np.int64), rest])
+        others = rng.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, dtype=np.int64)
+        return np.concatenate([np.array(self.required, dtype=np.int64), others])
 
 
-class _Groups:
-    """Groups with quotas; those without one share what is left."""
+class _Quotas:
+    """Groups and the pools that quotas are of; groups without a quota share the last pool."""
 
-    def __init__(self, labels: list[Hashable], group: np.ndarray, pool: np.ndarray, left: np.ndarray):
-        self.labels, self.group, self.pool, self.left = labels, group, pool, left
+    def __init__(self, labels: list[Hashable], group: np.ndarray, pool: np.ndarray, remaining: np.ndarray):
+        self.labels, self.group, self.pool, self.remaining = labels, group, pool, remaining
 
 
 def check_k(k: Any, quotas: Any) -> int | None:
-    """The number of items; it may be left to quotas."""
+    """Check the number of items to choose; None if it is left to quotas."""
     if isinstance(k, str | Kernel) or callable(k):
         raise InputError(
             f"k={brief(k)}; expected how many items to choose, a whole number from 1 up. The kernel comes after it: "
@@ -98,76 +98,79 @@ def check_k(k: Any, quotas: Any) -> int | None:
 
 
 def rules_of(samples: Any, n: int, k: int | None, quotas: Any, by: Any, required: Any) -> Rules:
-    """The options, checked."""
-    groups = None
+    """Check the options that constrain a selection."""
+    group_quotas = None
     if quotas is None and by is not None:
         raise InputError(
             "by was given without quotas; expected quotas={label: number}, or one number for every group."
         )
     if quotas is not None:
-        groups, k = _quotas(samples, n, k, quotas, by)
+        group_quotas, k = _read_quotas(samples, n, k, quotas, by)
     if k is None or k > n:
         raise InputError(f"k={k} and there are {n:,} items; expected to choose at most all of them.")
-    rules = Rules(n, k, _required(required, n, k), groups)
-    if groups is not None:
-        _check_required(groups, rules.required)
+    rules = Rules(n, k, _parse_required(required, n, k), group_quotas)
+    if group_quotas is not None:
+        _check_required(group_quotas, rules.required)
     return rules
 
 
-def _quotas(samples: Any, n: int, k: int | None, quotas: Any, by: Any) -> tuple[_Groups, int]:
+def _read_quotas(samples: Any, n: int, k: int | None, quotas: Any, by: Any) -> tuple[_Quotas, int]:
     if by is None:
         raise InputError("quotas were given without groups; expected by=labels, one label an item.")
     if has_columns(samples):
         by = labels_of(samples, by)
     refuse_set(samples, "labels")
     check_alignment(samples, by, "by")
-    found = read(by, n, None)
-    if len(found.items) != n or len(np.unique(found.items)) != n:
+    grouping = read(by, n, None)
+    if len(grouping.items) != n or len(np.unique(grouping.items)) != n:
         raise InputError(
             "by has items with no label or several; expected one label an item, so that quotas add up."
         )
-    sizes, labels = np.diff(found.starts), list(found.labels)
-    wanted = _wanted(quotas, labels)
-    short = next((g for g, count in wanted.items() if count > sizes[g]), None)
-    if short is not None:
+    sizes, labels = np.diff(grouping.starts), list(grouping.labels)
+    quota = _parse_quotas(quotas, labels)
+    too_small = next((g for g, count in quota.items() if count > sizes[g]), None)
+    if too_small is not None:
         raise InputError(
-            f"the quota of group {brief(labels[short])} is {wanted[short]} and it has {sizes[short]} items; expected "
-            "at most so many."
+            f"the quota of group {brief(labels[too_small])} is {quota[too_small]} and it has {sizes[too_small]} items; "
+            "expected at most so many."
         )
-    total = sum(wanted.values())
-    rest = 0 if k is None else k - total
-    others = n - int(sizes[list(wanted)].sum())
-    if rest < 0 or total + rest == 0:
+    total = sum(quota.values())
+    unreserved = 0 if k is None else k - total
+    without_quota = n - int(sizes[list(quota)].sum())
+    if unreserved < 0 or total + unreserved == 0:
         raise InputError(
-            f"the quotas add up to {total} and k={total + rest}; expected at most k, and at least one item."
+            f"the quotas add up to {total} and k={total + unreserved}; expected at most k, and at least one item."
         )
-    if rest > others:
+    if unreserved > without_quota:
         raise InputError(
-            f"the quotas add up to {total} and k={k}: the other {rest} have to come from groups without a quota, which "
-            f"have {others} items; expected quotas that add up to k. Leave k away to choose just these."
+            f"the quotas add up to {total} and k={k}: the other {unreserved} have to come from groups without a quota, "
+            f"which have {without_quota} items; expected quotas that add up to k. Leave k away to choose just these."
         )
     pool = np.full(len(labels), len(labels))
-    pool[list(wanted)] = list(wanted)
-    left = np.zeros(len(labels) + 1, dtype=np.int64)
-    left[list(wanted)] = list(wanted.values())
-    left[-1] = rest
-    return _Groups(labels, _group_of(found, n), pool, left), total + rest
+    pool[list(quota)] = list(quota)
+    remaining = np.zeros(len(labels) + 1, dtype=np.int64)
+    remaining[list(quota)] = list(quota.values())
+    remaining[-1] = unreserved
+    return _Quotas(labels, _item_groups(grouping, n), pool, remaining), total + unreserved
 
 
-def _group_of(found: Grouping, n: int) -> np.ndarray:
+def _item_groups(grouping: Grouping, n: int) -> np.ndarray:
     group = np.empty(n, dtype=np.int64)
-    group[found.items] = np.repeat(np.arange(len(found.labels)), np.diff(found.starts))
+    group[grouping.items] = np.repeat(np.arange(len(grouping.labels)), np.diff(grouping.starts))
     return group
 
 
-def _wanted(quotas: Any, labels: list[Hashable]) -> dict[int, int]:
-    """How many of which group, by its position."""
+def _parse_quotas(quotas: Any, labels: list[Hashable]) -> dict[int, int]:
+    """The quota of each group that has one, by the position of the group."""
     if isinstance(quotas, Mapping):
-        places = {label: g for g, label in enumerate(labels)}
+        positions = {label: g for g, label in enumerate(labels)}
         for label in quotas:
-            if label not in places:
+            if label not in positions:
                 raise unknown("group", label, labels)
-        return {places[label]: _count(number, f"quotas[{brief(label)}]") for label, number in quotas.items()}
+        return {
+            positions[label]: _parse_count(number, f"quotas[{brief(label)}]")
+            for label, number in quotas.items()
+        }
     number = as_number(quotas)
     if not (number >= 1 and number == math.floor(number) and number < math.inf):
         raise InputError(
@@ -176,74 +179,74 @@ def _wanted(quotas: Any, labels: list[Hashable]) -> dict[int, int]:
     return dict.fromkeys(range(len(labels)), int(number))
 
 
-def _count(value: Any, name: str) -> int:
+def _parse_count(value: Any, name: str) -> int:
     number = as_number(value)
     if not (0 <= number < math.inf and number == int(number)):
         raise InputError(f"{name} is {brief(value)}; expected a whole number from 0 up.")
     return int(number)
 
 
-def _required(required: Any, n: int, k: int) -> list[int]:
-    """Positions that must be chosen."""
+def _parse_required(required: Any, n: int, k: int) -> list[int]:
+    """Check the positions of required items."""
     if required is None:
         return []
-    places = _array(required, "required")
-    if places.size == 0:
+    positions = _to_array(required, "required")
+    if positions.size == 0:
         return []
-    if places.ndim != 1 or places.dtype.kind not in "iu":
-        hint = " For a mask pass numpy.flatnonzero(mask)." if places.dtype == bool else ""
+    if positions.ndim != 1 or positions.dtype.kind not in "iu":
+        hint = " For a mask pass numpy.flatnonzero(mask)." if positions.dtype == bool else ""
         raise InputError(
             f"required={brief(required)}; expected positions of items, whole numbers in a list.{hint}"
         )
-    wrong = places[(places < 0) | (places >= n)]
-    if len(wrong):
+    out_of_range = positions[(positions < 0) | (positions >= n)]
+    if len(out_of_range):
         raise InputError(
-            f"required has the position {wrong[0]} and there are {n} items; expected 0 … {n - 1}."
+            f"required has the position {out_of_range[0]} and there are {n} items; expected 0 … {n - 1}."
         )
-    if len(np.unique(places)) < len(places):
-        values, counts = np.unique(places, return_counts=True)
+    if len(np.unique(positions)) < len(positions):
+        values, counts = np.unique(positions, return_counts=True)
         raise InputError(f"required has the position {values[counts > 1][0]} twice; expected each once.")
-    if len(places) > k:
-        raise InputError(f"required has {len(places)} items and k={k}; expected at most k.")
-    return places.tolist()
+    if len(positions) > k:
+        raise InputError(f"required has {len(positions)} items and k={k}; expected at most k.")
+    return positions.tolist()
 
 
-def _check_required(groups: _Groups, required: list[int]) -> None:
-    """Items that must be in count towards the quota of their group."""
-    pools = groups.pool[groups.group[required]]
-    counts = np.bincount(pools, minlength=len(groups.left))
-    over = np.flatnonzero(counts > groups.left)
-    if len(over):
-        pool = int(over[0])
-        whose = (
-            f"group {brief(groups.labels[pool])}"
-            if pool < len(groups.labels)
+def _check_required(quotas: _Quotas, required: list[int]) -> None:
+    """Check that required items keep within the quotas of their groups."""
+    pools = quotas.pool[quotas.group[required]]
+    counts = np.bincount(pools, minlength=len(quotas.remaining))
+    exceeded = np.flatnonzero(counts > quotas.remaining)
+    if len(exceeded):
+        pool = int(exceeded[0])
+        owner = (
+            f"group {brief(quotas.labels[pool])}"
+            if pool < len(quotas.labels)
             else "the groups without a quota"
         )
         raise InputError(
-            f"required has {counts[pool]} items of {whose}, of which {groups.left[pool]} may be chosen; expected at "
-            "most so many."
+            f"required has {counts[pool]} items of {owner}, of which {quotas.remaining[pool]} may be chosen; expected "
+            "at most so many."
         )
 
 
 def qualities(samples: Any, quality: Any, n: int) -> np.ndarray | None:
-    """One number an item, from 0 up."""
+    """Check the qualities of the items, one number an item from 0 up."""
     if quality is None:
         return None
     refuse_set(samples, "qualities")
     check_alignment(samples, quality, "quality")
-    values = _array(quality, "quality")
+    values = _to_array(quality, "quality")
     if values.ndim != 1 or values.dtype.kind not in "buif":
         raise InputError(f"quality={brief(quality)}; expected numbers, one an item, in an array or list.")
     if len(values) != n:
         raise InputError(f"quality has {len(values)} entries and there are {n} items; expected one an item.")
     values = values.astype(np.float64)
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    if len(bad):
+    invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(invalid):
         raise InputError(
-            f"quality[{bad[0]}] is {digits(float(values[bad[0]]))}; expected finite numbers from 0 up."
+            f"quality[{invalid[0]}] is {digits(float(values[invalid[0]]))}; expected finite numbers from 0 up."
         )
-    if values.max() > HIGHEST:
+    if values.max() > LARGEST_QUALITY:
         raise InputError(
             f"quality goes up to {values.max():g}, and its sums cannot be represented; expected smaller numbers."
         )
@@ -252,15 +255,15 @@ def qualities(samples: Any, quality: Any, n: int) -> np.ndarray | None:
     return values
 
 
-def _array(given: Any, name: str) -> np.ndarray:
-    refuse_masked(given, name)
-    if is_frame_column(given):
-        given = to_numpy(given)
-    elif is_foreign(given):
-        given = to_host(local(given))
-    if is_sparse(given) or is_table(given) or isinstance(given, str | bytes | set | frozenset | Mapping):
-        raise InputError(f"{name}={brief(given)}; expected a plain list or array.")
+def _to_array(values: Any, name: str) -> np.ndarray:
+    refuse_masked(values, name)
+    if is_frame_column(values):
+        values = to_numpy(values)
+    elif is_foreign(values):
+        values = to_host(local(values))
+    if is_sparse(values) or is_table(values) or isinstance(values, str | bytes | set | frozenset | Mapping):
+        raise InputError(f"{name}={brief(values)}; expected a plain list or array.")
     try:
-        return np.asarray(given)
+        return np.asarray(values)
     except ValueError:
-        raise InputError(f"{name}={brief(given)}; expected numbers in a plain list or array.") from None
+        raise InputError(f"{name}={brief(values)}; expected numbers in a plain list or array.") from None

@@ -1,4 +1,8 @@
-"""The most diverse items of a collection: which k of them keep its diversity."""
+"""Selection of k items that keep the diversity of a collection, beside what other methods reach.
+
+The methods are in `methods`, the constraints in `rules`. The scale of a selection's score is what other methods reach
+with as many items, and the score of the whole collection.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,12 @@ from vendimeter.analysis.selection.methods import (
     METHODS,
     NAMES,
     Request,
-    calls_of,
     choose,
+    chosen_similarity,
+    curve_sizes,
+    function_calls,
     operations,
-    part_of,
     prefix_scores,
-    sizes_of,
 )
 from vendimeter.analysis.selection.rules import Rules, check_k, qualities, rules_of
 from vendimeter.data.collection import Collection
@@ -40,133 +44,13 @@ from vendimeter.spectrum import parse_order
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Rivals", "Selection", "check_compare", "rivals_of", "score_part", "select"]
+__all__ = ["Selection", "select"]
 
-
-# ------------------------------------------------------------------------------------------------------- select rivals
-
-# What other methods reach with as many items, and what the whole collection has: the scale of a selection's score.
-
-DRAWS = 10  # choices at random
-CHEAP = 3e11  # operations, a few seconds: what is compared without being asked for
+RANDOM_DRAWS = 10  # random choices whose mean is compared
+CHEAP = 3e11  # operations, a few seconds, up to which a comparison is made by default
 WHOLE = "whole"
-ORDERS = (0.5, 2.0)  # the orders that are chosen for
-
-
-@dataclass
-class Rivals:
-    """Curves of the methods over the sizes, the spread of random draws at the last one, and the score of the whole."""
-
-    curves: dict[str, np.ndarray] = field(default_factory=dict)
-    random_std: float = float("nan")
-    whole: Score | None = None
-    left_out: list[str] = field(default_factory=list)
-    reason: str = "because it takes long"
-
-
-def check_compare(compare: Any) -> tuple[list[str], bool]:
-    """The methods to compare with, "whole" for all items, and whether they were asked for by name."""
-    known = [*METHODS, WHOLE]
-    if compare is True or compare is False:
-        return known if compare else [], False
-    names = [compare] if isinstance(compare, str) else compare
-    if not isinstance(names, list | tuple | set | frozenset):
-        raise InputError(f"compare={brief(compare)}; expected True, False, or a list of {', '.join(known)}.")
-    for name in names:
-        if name not in known:
-            raise unknown("method to compare with:", name, known)
-    return [name for name in known if name in names], True
-
-
-def score_part(part: Similarity, q: float, memory: int | None, rng: int) -> Score:
-    """The score of the chosen items, or of all, as `vendimeter.score` would give it."""
-    return scored(part, None, q, part.n, solver=Solver(memory=memory), rng=rng)
-
-
-def rivals_of(
-    method: str,
-    request: Request,
-    sizes: np.ndarray,
-    compare: Any,
-    spent: int,
-    report: Callable[[float, str], None],
-) -> Rivals:
-    """What the methods reach that are asked for, or that cost little.
-
-    Parameters
-    ----------
-    method : str
-        The one whose choice was made, which is not made again; chance is nobody's choice and is always a mean of draws.
-    request : Request
-        The rules, which are everyone's.
-    sizes : ndarray
-        Numbers of items at which scores are wanted.
-    compare : bool or list
-        As for `vendimeter.select`.
-    spent : int
-        Calls of a user's function for the choice; comparisons that were not asked for take no more of them.
-    """
-    names, asked = check_compare(compare)
-    found, request = Rivals(), request.rival()
-    user = isinstance(request.similarity, Pairwise) and not request.similarity.trusted
-    if user:
-        found.reason = "because it takes more calls of the function than the choice"
-    for name in names:
-        impossible = name == "vendi" and not ORDERS[0] <= request.q <= ORDERS[1]
-        if name == WHOLE or name == method != "random" or impossible:
-            continue
-        draws = DRAWS if name == "random" else 1
-        if not asked:
-            draws = _afforded(name, request, draws, spent if user else None)
-        if not draws:
-            found.left_out.append(NAMES[name])
-            continue
-        curves = []
-        for i, order in enumerate(_orders(name, request, draws)):
-            report(i / draws, f"comparing with {NAMES[name]}")
-            curves.append(prefix_scores(part_of(request.similarity, order), sizes, request.q, request.rng))
-        found.curves[name] = np.mean(curves, axis=0)
-        if name == "random":
-            found.random_std = float(np.std([curve[-1] for curve in curves], ddof=1))
-    if names:
-        found.whole = _whole(request, asked and WHOLE in names, spent if user else None)
-        if found.whole is None and not asked:
-            found.left_out.append("the whole collection")
-    return found
-
-
-def _afforded(name: str, request: Request, draws: int, calls: int | None) -> int:
-    """How many choices by a method cost little: one or none, and of random ones at least two or none."""
-    if calls is None:
-        return draws if draws * operations(name, request) <= CHEAP else 0
-    possible = min(draws, int(calls // calls_of(name, request)))
-    return possible if possible >= min(draws, 2) else 0
-
-
-def _orders(name: str, request: Request, draws: int) -> list[np.ndarray]:
-    if name != "random":
-        return [choose(name, request, lambda done, note: None).order]
-    random = generator(request.rng, "select draws")
-    return [request.rules.draw(random) for _ in range(draws)]
-
-
-def _whole(request: Request, asked: bool, calls: int | None) -> Score | None:
-    """The score of all items, if it was asked for or costs little."""
-    similarity, q = request.similarity, request.q
-    if not asked:
-        problem = Problem(similarity, None, [q], Solver(memory=request.memory), request.rng)
-        try:
-            wanted = plan.choose(plan.prepared(problem))
-        except TooLargeError:  # there is no way that keeps to the memory
-            return None
-        if wanted.flops > CHEAP if calls is None else wanted.evaluations > calls:
-            return None
-    return score_part(similarity, q, request.memory, request.rng)
-
-
-# ----------------------------------------------------------------------------------------------------------- selection
-
-TRIED = 8  # items on which a user's function is checked before it is called for all of them
+ORDER_RANGE = (0.5, 2.0)  # orders of the score that method "vendi" maximises
+TRIAL_ITEMS = 8  # items on which a user's function is checked before it is called for all of them
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -249,21 +133,21 @@ class Selection(Result):
     def summary(self) -> str:
         """What was chosen, what score that has, and what others have."""
         q = "" if self.score.q == 1 else f" of order {order_name(self.score.q)}"
-        parts = [
+        phrases = [
             f"{self.k:,} of {self.n:,} items, chosen by {NAMES[self.method]}: a Vendi Score{q} of {number(self.score)}"
         ]
         others = [
-            f"{NAMES[name]} {_reached(reached, self.random_std if name == 'random' else math.nan)}"
+            f"{NAMES[name]} {_format_score(reached, self.random_std if name == 'random' else math.nan)}"
             for name, reached in self.comparison.items()
             if name != self.method
         ]
         if others:
-            parts.append(f"as many by {', '.join(others)}")
+            phrases.append(f"as many by {', '.join(others)}")
         if self.whole is not None:
-            parts.append(f"all items have {number(self.whole)}")
+            phrases.append(f"all items have {number(self.whole)}")
         if self.quality is not None:
-            parts.append(f"mean quality {number(float(self.quality.mean()))}")
-        return "; ".join([*parts, *self.notes]) + "."
+            phrases.append(f"mean quality {number(float(self.quality.mean()))}")
+        return "; ".join([*phrases, *self.notes]) + "."
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON, scores with their bounds."""
@@ -285,12 +169,12 @@ class Selection(Result):
         return plot_selection(self, ax)
 
 
-def _reached(score: float, spread: float) -> str:
+def _format_score(score: float, spread: float) -> str:
     """A score, with as many digits as its spread has where there is one."""
     if not spread > 1e-6 * score:
         return number(score)
-    places = max(0, 1 - math.floor(math.log10(spread)))
-    return f"{score:.{places}f} ± {spread:.{places}f}"
+    decimals = max(0, 1 - math.floor(math.log10(spread)))
+    return f"{score:.{decimals}f} ± {spread:.{decimals}f}"
 
 
 def select(
@@ -429,40 +313,40 @@ def _chosen(
     memory: Any,
     rng: Any,
 ) -> Selection:
-    wanted, rng = check_k(k, quotas), check_rng(rng)
-    order = _check(method, q, quality, trade_off, exact)
-    check_compare(compare)
+    count, rng = check_k(k, quotas), check_rng(rng)
+    order = _check_options(method, q, quality, trade_off, exact)
+    _check_compare(compare)
     budget = HOST_MEMORY if memory is None else byte_count(memory, "memory")
-    similarity = _tried(measured(samples, kernel, None, None, rng)[0])
+    similarity = _checked(measured(samples, kernel, None, None, rng)[0])
     n = similarity.n
-    rules = rules_of(samples, n, wanted, quotas, by, required)
-    good = qualities(samples, quality, n)
-    request = Request(similarity, rules, order, budget, rng, good, as_number(trade_off), exact)
-    sizes, before = sizes_of(rules.k), similarity.calls
+    rules = rules_of(samples, n, count, quotas, by, required)
+    item_qualities = qualities(samples, quality, n)
+    request = Request(similarity, rules, order, budget, rng, item_qualities, as_number(trade_off), exact)
+    sizes, calls_before = curve_sizes(rules.k), similarity.calls
     with Progress("choosing") as progress:
-        found = choose(method, request, progress.step)
-        spent = similarity.calls - before
-        part = part_of(similarity, found.order)
+        choice = choose(method, request, progress.step)
+        spent = similarity.calls - calls_before
+        part = chosen_similarity(similarity, choice.order)
         curve = prefix_scores(part, sizes, order, rng)
-        rivals = rivals_of(method, request, sizes, compare, spent, progress.step)
+        rivals = _compare_methods(method, request, sizes, compare, spent, progress.step)
     curves = {name: rivals.curves[name] for name in METHODS if name in rivals.curves} | {method: curve}
     if method == "random" and "random" in rivals.curves:
         curves["random"] = rivals.curves["random"]
     return Selection(
-        frozen(found.order),
+        frozen(choice.order),
         method,
-        score_part(part, order, None, rng),
+        _score(part, order, None, rng),
         n,
         {name: float(curves[name][-1]) for name in METHODS if name in curves},
         rivals.random_std,
         rivals.whole,
-        found.exact,
-        _notes(found.notes, rivals, good is not None),
+        choice.exact,
+        _add_notes(choice.notes, rivals, item_qualities is not None),
         frozen(sizes),
         {name: frozen(curves[name]) for name in METHODS if name in curves},
-        frozen(found.gains),
-        _labels(rules, found.order),
-        None if good is None else frozen(good[found.order]),
+        frozen(choice.gains),
+        _chosen_labels(rules, choice.order),
+        None if item_qualities is None else frozen(item_qualities[choice.order]),
     )
 
 
@@ -470,24 +354,24 @@ _chosen.__name__ = "select"  # what messages call it
 _select = collected(_chosen)
 
 
-def _tried(similarity: Similarity) -> Similarity:
-    """The similarity; a user's matrix is checked, and a user's function tried on a few items before many."""
+def _checked(similarity: Similarity) -> Similarity:
+    """Check a user's matrix, or a user's function on a few items before it is called for many."""
     if isinstance(similarity, Matrix):
         return similarity.checked()
     if isinstance(similarity, Pairwise) and not similarity.trusted:
-        held(similarity.take(np.arange(min(similarity.n, TRIED))))
+        held(similarity.take(np.arange(min(similarity.n, TRIAL_ITEMS))))
     return similarity
 
 
-def _check(method: Any, q: Any, quality: Any, trade_off: Any, exact: Any) -> float:
-    """The options that go together; the order."""
+def _check_options(method: Any, q: Any, quality: Any, trade_off: Any, exact: Any) -> float:
+    """Check the options that depend on each other; return the order."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     order = parse_order(q)
-    if method == "vendi" and not ORDERS[0] <= order <= ORDERS[1]:
+    if method == "vendi" and not ORDER_RANGE[0] <= order <= ORDER_RANGE[1]:
         raise InputError(
-            f"q={brief(q)}; expected an order from {ORDERS[0]:g} to {ORDERS[1]:g}, which items can be chosen for. "
-            "Choose by q=1, and score the chosen items with any order."
+            f"q={brief(q)}; expected an order from {ORDER_RANGE[0]:g} to {ORDER_RANGE[1]:g}, which items can be "
+            "chosen for. Choose by q=1, and score the chosen items with any order."
         )
     if quality is not None and not (method == "vendi" and order == 1):
         raise InputError(
@@ -507,16 +391,134 @@ def _check(method: Any, q: Any, quality: Any, trade_off: Any, exact: Any) -> flo
     return order
 
 
-def _labels(rules: Rules, order: np.ndarray) -> tuple[Hashable, ...] | None:
+def _chosen_labels(rules: Rules, order: np.ndarray) -> tuple[Hashable, ...] | None:
     if rules.labels is None or rules.group is None:
         return None
     return tuple(rules.labels[g] for g in rules.group[order].tolist())
 
 
-def _notes(notes: list[str], rivals: Rivals, quality: bool) -> tuple[str, ...]:
+def _add_notes(notes: list[str], rivals: _Rivals, quality: bool) -> tuple[str, ...]:
     if quality and rivals.curves:
         notes = [*notes, "the other methods chose without regard to quality"]
     if rivals.left_out:
         names = ", ".join(rivals.left_out)
         notes = [*notes, f"not computed, {rivals.reason}: {names}; compare=[…] asks for them by name"]
     return tuple(notes)
+
+
+# ----------------------------------------------------------------------------------------------- comparison with others
+
+
+@dataclass
+class _Rivals:
+    """The scores of other methods for each size, the deviation of random draws at the last, and the whole's score."""
+
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    random_std: float = float("nan")
+    whole: Score | None = None
+    left_out: list[str] = field(default_factory=list)
+    reason: str = "because it takes long"
+
+
+def _check_compare(compare: Any) -> tuple[list[str], bool]:
+    """Check `compare`: the methods to compare with, "whole" among them, and whether they were named explicitly."""
+    allowed = [*METHODS, WHOLE]
+    if compare is True or compare is False:
+        return allowed if compare else [], False
+    names = [compare] if isinstance(compare, str) else compare
+    if not isinstance(names, list | tuple | set | frozenset):
+        raise InputError(
+            f"compare={brief(compare)}; expected True, False, or a list of {', '.join(allowed)}."
+        )
+    for name in names:
+        if name not in allowed:
+            raise unknown("method to compare with:", name, allowed)
+    return [name for name in allowed if name in names], True
+
+
+def _score(part: Similarity, q: float, memory: int | None, rng: int) -> Score:
+    """Score the chosen items, or all, as `vendimeter.score` does."""
+    return scored(part, None, q, part.n, solver=Solver(memory=memory), rng=rng)
+
+
+def _compare_methods(
+    method: str,
+    request: Request,
+    sizes: np.ndarray,
+    compare: Any,
+    spent: int,
+    report: Callable[[float, str], None],
+) -> _Rivals:
+    """Compute the scores of the methods that are named explicitly, or that cost little.
+
+    Parameters
+    ----------
+    method : str
+        The one whose choice was made, which is not made again; "random" is, as its score is a mean of draws.
+    request : Request
+        The options that all methods share.
+    sizes : ndarray
+        Numbers of items at which scores are computed.
+    compare : bool or list
+        As for `vendimeter.select`.
+    spent : int
+        Calls of a user's function for the choice; comparisons that were not asked for take no more of them.
+    """
+    names, is_explicit = _check_compare(compare)
+    rivals, request = _Rivals(), request.rival()
+    user_function = isinstance(request.similarity, Pairwise) and not request.similarity.trusted
+    if user_function:
+        rivals.reason = "because it takes more calls of the function than the choice"
+    for name in names:
+        impossible = name == "vendi" and not ORDER_RANGE[0] <= request.q <= ORDER_RANGE[1]
+        if name == WHOLE or name == method != "random" or impossible:
+            continue
+        draws = RANDOM_DRAWS if name == "random" else 1
+        if not is_explicit:
+            draws = _affordable_draws(name, request, draws, spent if user_function else None)
+        if not draws:
+            rivals.left_out.append(NAMES[name])
+            continue
+        curves = []
+        for i, order in enumerate(_draw_choices(name, request, draws)):
+            report(i / draws, f"comparing with {NAMES[name]}")
+            curves.append(
+                prefix_scores(chosen_similarity(request.similarity, order), sizes, request.q, request.rng)
+            )
+        rivals.curves[name] = np.mean(curves, axis=0)
+        if name == "random":
+            rivals.random_std = float(np.std([curve[-1] for curve in curves], ddof=1))
+    if names:
+        rivals.whole = _score_whole(request, is_explicit and WHOLE in names, spent if user_function else None)
+        if rivals.whole is None and not is_explicit:
+            rivals.left_out.append("the whole collection")
+    return rivals
+
+
+def _affordable_draws(name: str, request: Request, draws: int, calls: int | None) -> int:
+    """The number of choices by a method that cost little: one or none, and of random ones at least two or none."""
+    if calls is None:
+        return draws if draws * operations(name, request) <= CHEAP else 0
+    possible = min(draws, int(calls // function_calls(name, request)))
+    return possible if possible >= min(draws, 2) else 0
+
+
+def _draw_choices(name: str, request: Request, draws: int) -> list[np.ndarray]:
+    if name != "random":
+        return [choose(name, request, lambda done, note: None).order]
+    random = generator(request.rng, "select draws")
+    return [request.rules.draw(random) for _ in range(draws)]
+
+
+def _score_whole(request: Request, is_explicit: bool, calls: int | None) -> Score | None:
+    """Score all items, if that was named explicitly or costs little."""
+    similarity, q = request.similarity, request.q
+    if not is_explicit:
+        problem = Problem(similarity, None, [q], Solver(memory=request.memory), request.rng)
+        try:
+            cheapest = plan.choose(plan.prepared(problem))
+        except TooLargeError:  # no method keeps to the memory
+            return None
+        if cheapest.flops > CHEAP if calls is None else cheapest.evaluations > calls:
+            return None
+    return _score(similarity, q, request.memory, request.rng)
