@@ -40,11 +40,8 @@ __all__ = [
     "Information",
     "QualityWeighted",
     "conditional",
-    "given_weights",
     "information",
-    "named",
     "quality_weighted",
-    "scored",
     "truncated",
 ]
 
