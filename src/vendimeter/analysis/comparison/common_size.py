@@ -43,22 +43,15 @@ from vendimeter.threads import run, workers
 __all__ = ["BLOCKS", "Pool", "Rarefied", "rarefy_groups", "side_of", "standard_error", "t_quantile"]
 
 BLOCKS = 20  # of the jackknife
-
 WINDOWS_PER_ORDER = 20  # windows of one random order, or more where it takes more to cover all items
-
 WINDOWS_PER_ITEM = 2  # how many windows each item is in where a block is left out
-
 USED = 2048  # upper bound of the items of a group whose similarities are kept at hand …
-
 USED_MULTIPLE = 20  # … or so many times the common size, where few features are
-
 WORK = 1e12  # of the jackknife of all groups, in cubes of the sides of matrices
 
 # Below this (score − 1) × size, about the number of items that are unlike the others, a log scale is of no use.
 FEW_ODD_ITEMS = 10
-
 STACK_BYTES = 16 << 20  # of matrices that one thread solves at a time
-
 SPARSE_WIDTH = 1024  # columns of sparse features up to which rows are made dense
 
 Report = Callable[[float], None]

@@ -39,15 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 DEFAULT_SIZE = 500  # items: upper bound of the default common size
-
 MIN_SIZE = BLOCKS  # items: the least common size with intervals and tests
-
 MIN_ORDER = 0.5  # the least order whose intervals keep their level
-
 MANY_GROUPS = 500  # groups: beyond, no intervals and no similarity of groups by default
-
 MAX_OVERLAP_COST = 1e12  # operations: beyond, no similarity of groups by default
-
 TIE_TOLERANCE = 1e-12  # relative difference up to which two scores have the same rank
 
 

@@ -38,16 +38,12 @@ __all__ = [
 ]
 
 MAX_PAIRS = 100  # upper bound of comparisons by default
-
 LEVEL_TOLERANCE = 1e-9  # absolute, of the level 1 − confidence
 
 # Limits of the permutation tests.
 WORK = 5e10  # of all deals of all comparisons, in cubes of the sides of matrices
-
 LEAST = 100  # items of each group in a test, if there are so many, whatever the cost
-
 TIE_TOLERANCE = 1e-10  # upper bound of differences of entropies that are rounding
-
 DEALS_AT_ONCE = 4096  # subsets that are scored at a time
 
 
