@@ -54,10 +54,8 @@ __all__ = [
 ]
 
 GROUPS = (8, 12, 20, 24, 32, 44, 48)  # numbers of groups with a Hadamard matrix of Paley's
-MIN_VARIANCE_SHARE = (
-    2 / 3
-)  # of the variance of the pseudo-values: lower bound after that of pairs is taken off
-
+# Lower bound of the fraction of the pseudo-values' variance that stays when that of the pairs is taken off.
+MIN_VARIANCE_SHARE = 2 / 3
 MIN_EXPONENT = 0.05  # of the bias, where the curve does not bend at all
 MAX_ORDER = 3  # upper bound of the orders whose intervals were found to hold
 MIN_PER_GROUP = 5  # samples in each group; with fewer, intervals are too short for populations of few modes
