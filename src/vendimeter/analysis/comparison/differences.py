@@ -356,16 +356,16 @@ def permutation_test(
     rng : int
         Seed.
     """
-    draws = generator(rng, f"permutations {first} {second}")
+    random_state = generator(rng, f"permutations {first} {second}")
     first_only, second_only, shared = _split_shared(groups, first, second)
     # Each group is represented as it is: with the same fraction of shared items as it has.
     shared_counts = [_shared_count(single.size, shared.size, size) for single in (first_only, second_only)]
     single_counts = [size - kept for kept in shared_counts]
     if min(single_counts) == 0:
         return float("nan")
-    shared_draw = shared.draw(max(shared_counts), draws)
+    shared_draw = shared.draw(max(shared_counts), random_state)
     single_draw = np.concatenate(
-        [first_only.draw(single_counts[0], draws), second_only.draw(single_counts[1], draws)]
+        [first_only.draw(single_counts[0], random_state), second_only.draw(single_counts[1], random_state)]
     )
     items, positions = np.unique(np.concatenate([shared_draw, single_draw]), return_inverse=True)
     stay, moving = positions[: len(shared_draw)], positions[len(shared_draw) :]
@@ -373,7 +373,7 @@ def permutation_test(
     chunks = []
     for begin in range(0, permutations + 1, DEALS_AT_ONCE):
         count = min(DEALS_AT_ONCE, permutations + 1 - begin)
-        deals = draws.permuted(np.tile(moving, (count, 1)), axis=1)
+        deals = random_state.permuted(np.tile(moving, (count, 1)), axis=1)
         if begin == 0:
             deals[0] = moving  # the observed assignment
         entropies = [
@@ -426,10 +426,8 @@ def _split_shared(groups: Groups, first: int, second: int) -> tuple[_Items, _Ite
     if groups.separate_copies:
         empty = np.zeros(0, dtype=np.int64)
         return first_items, second_items, _Items(empty, empty)
-    in_second, in_first = (
-        np.isin(first_items.items, second_items.items),
-        np.isin(second_items.items, first_items.items),
-    )
+    in_second = np.isin(first_items.items, second_items.items)
+    in_first = np.isin(second_items.items, first_items.items)
     return (
         _Items(first_items.items[~in_second], first_items.copies[~in_second]),
         _Items(second_items.items[~in_first], second_items.copies[~in_first]),
