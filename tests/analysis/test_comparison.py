@@ -11,10 +11,9 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.analysis.comparison import common_size
-from vendimeter.analysis.comparison import differences as _permutations
+from vendimeter.analysis.comparison import common_size, differences
 from vendimeter.analysis.comparison.common_size import Pool
-from vendimeter.analysis.comparison.groups import gathered
+from vendimeter.analysis.comparison.groups import gather_groups
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnansweredError, UnknownNameError
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise
@@ -388,7 +387,7 @@ def test_counts_are_copies():
 
 
 def _drawn(rows, by, counts):
-    groups = gathered(rows, "cosine", by, None, counts, 0)
+    groups = gather_groups(rows, "cosine", by, None, counts, 0)
     drawn = groups.draw(1, 8, np.random.default_rng(0))
     assert sorted(drawn.copies.tolist()) == list(range(8, 16))  # the copies of the other group come first
     assert sorted(drawn.items.tolist()) == [2] * 4 + [3] * 4
@@ -438,8 +437,8 @@ def test_large_groups_are_capped_and_that_is_said():
 
 
 def test_tests_of_many_items_take_fewer_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(_permutations, "WORK", 1e6)
-    monkeypatch.setattr(_permutations, "LEAST", 12)
+    monkeypatch.setattr(differences, "WORK", 1e6)
+    monkeypatch.setattr(differences, "LEAST", 12)
     found = vm.compare(some(60, 40), by=np.repeat([0, 1], 30), permutations=19)
     assert found.differences.tested_size == 29  # (10⁶/38)^⅓
     assert "The tests took 29 items of each group, not 30" in found.summary()
@@ -459,12 +458,12 @@ def test_of_huge_groups_some_items_are_used(monkeypatch):
 
 def test_blocks_are_even_in_every_group():
     rng = np.random.default_rng(0)
-    groups = gathered(
+    groups = gather_groups(
         some(90, 3), "cosine", [set(rng.choice(3, rng.integers(1, 3), replace=False).tolist()) for _ in range(90)],
         None, None, 0,
     )  # fmt: skip
     drawn = [groups.draw(g, int(groups.sizes[g]), rng) for g in range(3)]
-    blocks = common_size._dealt(drawn, rng)
+    blocks = common_size._assign_blocks(drawn, rng)
     of = {}
     for one, block in zip(drawn, blocks, strict=True):
         for item, b in zip(one.copies.tolist(), block.tolist(), strict=True):
@@ -555,18 +554,18 @@ def test_intervals_cover_the_difference_at_the_common_size(first, second, sizes)
 
 def test_holm():
     # By hand: 3·0.01 = 0.03; then 2·0.02 = 0.04; then 1·0.9.
-    assert _permutations.holm(np.array([0.9, 0.01, 0.02])) == pytest.approx([0.9, 0.03, 0.04])
-    assert _permutations.holm(np.array([0.5, 0.6])) == pytest.approx([1.0, 1.0])
-    assert _permutations.holm(np.array([0.04, 0.03, 0.03])) == pytest.approx([0.09, 0.09, 0.09])
-    assert np.isnan(_permutations.holm(np.array([np.nan, 0.04]))).tolist() == [True, False]
-    assert _permutations.holm(np.zeros(0)).shape == (0,)
+    assert differences.holm(np.array([0.9, 0.01, 0.02])) == pytest.approx([0.9, 0.03, 0.04])
+    assert differences.holm(np.array([0.5, 0.6])) == pytest.approx([1.0, 1.0])
+    assert differences.holm(np.array([0.04, 0.03, 0.03])) == pytest.approx([0.09, 0.09, 0.09])
+    assert np.isnan(differences.holm(np.array([np.nan, 0.04]))).tolist() == [True, False]
+    assert differences.holm(np.zeros(0)).shape == (0,)
 
 
 def test_a_test_against_all_deals():
     rows = some(7, 4, seed=8, decay=2)
     by = [{"x"}] * 3 + [{"y"}] * 3 + [{"x", "y"}]
-    groups = gathered(rows, "cosine", by, None, None, 0)
-    found = _permutations.permutation_test(groups, 0, 1, 4, 1.0, 20_000, 0)
+    groups = gather_groups(rows, "cosine", by, None, None, 0)
+    found = differences.permutation_test(groups, 0, 1, 4, 1.0, 20_000, 0)
 
     def gap(own):
         other = [i for i in range(6) if i not in own]
@@ -577,21 +576,25 @@ def test_a_test_against_all_deals():
 
 
 def test_what_is_in_both_stays_in_both():
-    groups = gathered(some(50, 3), "cosine", [{"x"}] * 20 + [{"x", "y"}] * 10 + [{"y"}] * 20, None, None, 0)
-    own, other, both = _permutations._parts(groups, 0, 1)
+    groups = gather_groups(
+        some(50, 3), "cosine", [{"x"}] * 20 + [{"x", "y"}] * 10 + [{"y"}] * 20, None, None, 0
+    )
+    own, other, both = differences._split_shared(groups, 0, 1)
     assert (own.size, other.size, both.size) == (20, 20, 10)
     assert both.items.tolist() == list(range(20, 30))
-    assert _permutations._kept(20, 10, 30) == 10
-    assert _permutations._kept(20, 10, 15) == 5
-    assert _permutations._kept(0, 10, 10) == 10  # within the other: nothing is left to be dealt out
+    assert differences._shared_count(20, 10, 30) == 10
+    assert differences._shared_count(20, 10, 15) == 5
+    assert differences._shared_count(0, 10, 10) == 10  # within the other: nothing is left to be dealt out
 
 
 def test_p_values_are_uniform_where_nothing_differs():
     rng = np.random.default_rng(1)
     found = []
     for run in range(120):
-        groups = gathered(rng.standard_normal((50, 3)), "cosine", np.repeat([0, 1], [20, 30]), None, None, 0)
-        found.append(_permutations.permutation_test(groups, 0, 1, 20, 1.0, 39, run))
+        groups = gather_groups(
+            rng.standard_normal((50, 3)), "cosine", np.repeat([0, 1], [20, 30]), None, None, 0
+        )
+        found.append(differences.permutation_test(groups, 0, 1, 20, 1.0, 39, run))
     found = np.array(found)
     assert abs(found.mean() - 0.5) < 0.09  # 3.4 standard errors
     assert 2 <= np.count_nonzero(found <= 0.1) <= 24

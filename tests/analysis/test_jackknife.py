@@ -8,7 +8,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.analysis.rarefaction import jackknife_groups
-from vendimeter.analysis.rarefaction.jackknife_groups import Part, Split, deal, drawn
+from vendimeter.analysis.rarefaction.jackknife_groups import Split, Subset, deal_groups, draw_subset
 from vendimeter.analysis.rarefaction.population import GROUPS, halvings, jackknife
 from vendimeter.kernels import as_kernel
 from vendimeter.similarity import FeatureRows
@@ -63,7 +63,7 @@ def test_jackknife_is_its_formula(kind: str, q: float, counted: bool) -> None:
         similarities(ROWS)[kind], items, q, counts=counts, groups=12, rng=np.random.default_rng(5)
     )
 
-    parts = deal(Part(items, counts), 12, np.random.default_rng(5))
+    parts = deal_groups(Subset(items, counts), 12, np.random.default_rng(5))
     every = np.zeros((12, 131))
     for row, part in zip(every, parts, strict=True):
         row[part.items] = 1 if part.counts is None else part.counts
@@ -88,13 +88,13 @@ def test_jackknife_is_its_formula(kind: str, q: float, counted: bool) -> None:
     assert found.left_out == pytest.approx(left, abs=1e-10)
     assert found.estimate == pytest.approx(estimate, abs=1e-9)
     assert found.standard_error**2 == pytest.approx(max(variance - pairs, variance * 2 / 3), rel=1e-6)
-    assert found.lopsided == pytest.approx(max(pairs / (estimate - plugin), 0), rel=1e-6)
+    assert found.skew_error == pytest.approx(max(pairs / (estimate - plugin), 0), rel=1e-6)
     assert found.gains == pytest.approx((plugin - half.mean(), half.mean() - quarter), abs=1e-9)
 
 
 def test_counts_are_dealt_copy_by_copy() -> None:
     counts = np.array([60, 3, 17, 1])
-    parts = deal(Part(np.array([5, 2, 9, 0]), counts), 20, np.random.default_rng(0))
+    parts = deal_groups(Subset(np.array([5, 2, 9, 0]), counts), 20, np.random.default_rng(0))
     assert sorted({part.size for part in parts}) == [4, 5]
     held = {item: [0] * 20 for item in (5, 2, 9, 0)}
     for j, part in enumerate(parts):
@@ -107,7 +107,7 @@ def test_counts_are_dealt_copy_by_copy() -> None:
 
 
 def test_subsets_are_random_and_nested() -> None:
-    parts = deal(Part(np.arange(60)), 12, np.random.default_rng(0))
+    parts = deal_groups(Subset(np.arange(60)), 12, np.random.default_rng(0))
     split = Split(FeatureRows(np.eye(60)[:, :40]), parts)
     rng, hits = np.random.default_rng(1), np.zeros(60)
     for start in range(600):
@@ -120,7 +120,7 @@ def test_subsets_are_random_and_nested() -> None:
         assert all(small <= large for small, large in itertools.pairwise(members))
         hits[list(members[2])] += 1
     assert abs(hits / 600 - 17 / 60).max() < 0.09  # 4.5 standard deviations
-    assert len(np.unique(drawn(Part(np.arange(9)), 9, rng).items)) == 9
+    assert len(np.unique(draw_subset(Subset(np.arange(9)), 9, rng).items)) == 9
 
 
 def test_sums_that_are_not_kept_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

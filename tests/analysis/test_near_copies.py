@@ -21,9 +21,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import vendimeter as vm
-from vendimeter.analysis.near_copies import hashing as _hashing
-from vendimeter.analysis.near_copies import near_copies
-from vendimeter.analysis.near_copies import pairs as _neighbour_pairs
+from vendimeter.analysis.near_copies import hashing, near_copies
+from vendimeter.analysis.near_copies import pairs as pair_search
 from vendimeter.analysis.near_copies.hashing import interval
 from vendimeter.errors import EmptyError, IndefiniteError, InputError, TooLargeError, UnknownNameError
 from vendimeter.kernels import RBF, Cosine, Jaccard, NGram, On, Polynomial
@@ -94,8 +93,8 @@ def test_rows(threshold, dtype):
 
 @pytest.mark.parametrize(("tile", "strip"), [(16, 1), (7, 40_000), (1024, 1 << 20)])
 def test_the_size_of_tiles_changes_nothing(monkeypatch, tile, strip):
-    monkeypatch.setattr(_neighbour_pairs, "TILE", tile)
-    monkeypatch.setattr(_neighbour_pairs, "STRIP_BYTES", strip)
+    monkeypatch.setattr(pair_search, "TILE", tile)
+    monkeypatch.setattr(pair_search, "STRIP_BYTES", strip)
     check(vm.duplicates(ROWS, threshold=0.9, scores=False), unit(ROWS) @ unit(ROWS).T, 0.9)
 
 
@@ -327,9 +326,9 @@ def test_hashing_finds_nothing_that_is_not_there():
 @pytest.mark.parametrize("tables", [1, 4])
 def test_too_few_tables_are_told(monkeypatch, tables):
     """The recall that is reported is the one that copies in the data have."""
-    monkeypatch.setattr(_hashing, "MOST_TABLES", tables)
-    monkeypatch.setattr(_hashing, "WINDOW", 4)
-    monkeypatch.setattr(_hashing, "CHECKED", 100)
+    monkeypatch.setattr(hashing, "MOST_TABLES", tables)
+    monkeypatch.setattr(hashing, "WINDOW", 4)
+    monkeypatch.setattr(hashing, "CHECKED", 100)
     rows = planted(n=6000, copies=2000, cosine=0.95 + 1e-9)
     found = vm.duplicates(rows, method="approximate", scores=False)
     together = share_together(found.labels, 2000)
@@ -342,7 +341,7 @@ def test_too_few_tables_are_told(monkeypatch, tables):
 
 
 def test_hashing_sparse_rows(monkeypatch):
-    monkeypatch.setattr(_hashing, "PLANTED", 500)
+    monkeypatch.setattr(hashing, "PLANTED", 500)
     rng = np.random.default_rng(6)
     words = [f"w{i}" for i in range(4000)]
     texts = [" ".join(rng.choice(words, 30)) for _ in range(1500)]
@@ -401,7 +400,7 @@ def test_pairs_that_are_too_many_are_not_counted(monkeypatch):
 
 def test_hashing_on_every_library(library, monkeypatch):
     for name, value in (("PLANTED", 64), ("CHECKED", 64), ("MOST_TABLES", 2)):
-        monkeypatch.setattr(_hashing, name, value)
+        monkeypatch.setattr(hashing, name, value)
     rows = planted(n=128, copies=16, d=16)
     found = vm.duplicates(library.array(rows), method="approximate", threshold=0.9, scores=False)
     expected = vm.duplicates(rows, method="exact", threshold=0.9, scores=False)

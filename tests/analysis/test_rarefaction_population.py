@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.analysis.rarefaction.population import Jackknife, population_of
+from vendimeter.analysis.rarefaction.population import Jackknife, estimate_population
 
 with pytest.MonkeyPatch.context() as _patch:
     _patch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
@@ -75,7 +75,7 @@ def made(**changes: Any) -> Jackknife:
         "plugin": 1.99,
         "estimate": 2.0,
         "standard_error": 0.03,
-        "lopsided": 0.0,
+        "skew_error": 0.0,
         "groups": 20,
         "left_out": np.full(20, 1.989),
         "sizes": np.full(20, 50),
@@ -87,7 +87,7 @@ def made(**changes: Any) -> Jackknife:
 def test_interval() -> None:
     from scipy.stats import t
 
-    found = population_of(made(), 0.9, None)
+    found = estimate_population(made(), 0.9, None)
     assert found == found.estimate == pytest.approx(math.exp(2))
     assert found.refused is None
     reach = t.ppf(0.95, 19) * 0.03
@@ -95,11 +95,11 @@ def test_interval() -> None:
     assert (found.n, found.standard_error, found.confidence, found.remaining) == (1000, 0.03, 0.9, 0)
     assert found.bias == pytest.approx(0.01)
     # a bias that falls as 1/√n leaves as much as was corrected, and raises the upper end alone
-    slow = population_of(made(gains=(0.01, 0.01 * math.sqrt(2))), 0.9, None)
+    slow = estimate_population(made(gains=(0.01, 0.01 * math.sqrt(2))), 0.9, None)
     assert slow.remaining == pytest.approx(0.01)
     assert slow.interval == pytest.approx((math.exp(2 - reach), math.exp(2 + reach + 0.01)))
-    assert population_of(made(lopsided=0.04), 0.9, None).standard_error == pytest.approx(0.05)
-    low = population_of(made(plugin=0.005, estimate=0.01), 0.95, None)
+    assert estimate_population(made(skew_error=0.04), 0.9, None).standard_error == pytest.approx(0.05)
+    low = estimate_population(made(plugin=0.005, estimate=0.01), 0.95, None)
     assert low.interval is not None
     assert low.interval[0] == 1.0
 
@@ -115,7 +115,7 @@ def test_interval() -> None:
     ],
 )
 def test_refusals(changes: dict[str, Any], words: str) -> None:
-    found = population_of(made(**changes), 0.95, None)
+    found = estimate_population(made(**changes), 0.95, None)
     assert found.interval is None
     assert found.refused is not None
     assert words in found.refused

@@ -15,7 +15,6 @@ from matplotlib import pyplot
 
 import vendimeter as vm
 from vendimeter.analysis.decomposition import streamed
-from vendimeter.analysis.decomposition import streamed as _streamed_passes
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.io import parquet_writer
 from vendimeter.kernels import Embed, Polynomial
@@ -232,12 +231,13 @@ def test_what_is_read_is_never_replaced(shards, tmp_path):
 def test_nothing_half_written_stays(shards, tmp_path, monkeypatch, error, out):
     folder, _ = shards
     written = []
+    new_columns = streamed.new_columns
 
     def failing(batch, *rest):
         written.append(batch)
         if len(written) == 3:
             raise error
-        return _streamed_passes.new_columns(batch, *rest)
+        return new_columns(batch, *rest)
 
     monkeypatch.setattr(streamed, "new_columns", failing)
     monkeypatch.setattr(parquet_writer, "GROUP_BYTES", 1)  # so that something is on the disk by then
@@ -265,10 +265,11 @@ def test_a_disk_that_is_full_is_said_and_the_older_file_stays(shards, tmp_path, 
 
 def test_a_source_that_changes_between_the_passes_is_an_error(shards, tmp_path, monkeypatch):
     folder, data = shards
+    Sums = streamed.Sums
     for other in (data[:49], np.concatenate([data[:50], data[:1]]), rows(50, 6, seed=9) * [1, 1, 1, 1, 0, 0]):
         parquet.write_table(table_of(data[:50]), folder / "s0.parquet")
 
-        class Changing(_streamed_passes.Sums):
+        class Changing(Sums):
             def solved(self, other=other):
                 parquet.write_table(table_of(other), folder / "s0.parquet")
                 return super().solved()
@@ -315,7 +316,7 @@ def test_bad_input_says_what_is_wrong(shards, tmp_path, monkeypatch):
     np.save(tmp_path / "none.npy", data[:0])
     with pytest.raises(EmptyError, match="no samples"):
         vm.write_contributions(tmp_path / "none.npy", out)
-    monkeypatch.setattr(_streamed_passes, "EXACT_SIDE", 5)
+    monkeypatch.setattr(streamed, "EXACT_SIDE", 5)
     with pytest.raises(TooLargeError, match="at most 5 columns"):
         vm.write_contributions(first, out, samples="v")
     assert not out.exists()
@@ -390,7 +391,7 @@ def test_the_result_can_be_written_down_and_drawn(shards, tmp_path):
 
 
 def test_the_sample_of_many_rows_is_at_even_distances(tmp_path, monkeypatch):
-    monkeypatch.setattr(_streamed_passes, "SAMPLED", 50)
+    monkeypatch.setattr(streamed, "SAMPLED", 50)
     data = rows(333, 3)
     np.save(tmp_path / "a.npy", data)
     found = vm.write_contributions(tmp_path / "a.npy", tmp_path / "o.parquet", size=10)

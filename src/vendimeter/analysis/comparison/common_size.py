@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vendimeter.analysis.comparison.groups import Drawn, Groups
+from vendimeter.analysis.comparison.groups import Draw, Groups
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import to_host
 from vendimeter.errors import TooLargeError
@@ -40,20 +40,238 @@ from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill
 from vendimeter.threads import run, workers
 
-__all__ = ["BLOCKS", "Pool", "Rarefied", "quantile", "rarefied", "side_of", "standard_error"]
+__all__ = ["BLOCKS", "Pool", "Rarefied", "rarefy_groups", "side_of", "standard_error", "t_quantile"]
 
+BLOCKS = 20  # of the jackknife
+WINDOWS_PER_ORDER = 20  # windows of one random order, or more where it takes more to cover all items
+WINDOWS_PER_ITEM = 2  # how many windows each item is in where a block is left out
+USED = 2048  # upper bound of the items of a group whose similarities are kept at hand …
+USED_MULTIPLE = 20  # … or so many times the common size, where few features are
+WORK = 1e12  # of the jackknife of all groups, in cubes of the sides of matrices
 
-# --------------------------------------------------------------------------------------------------------------- pools
-
-# Scores of thousands of random subsets of a few hundred items, whose similarities are made once and kept at hand.
-#
-# All subsets are of one size, so that their matrices are stacked and solved together, a Python thread a core with BLAS
-# on
-# one thread each. The smallest of three matrices is solved: that of the subset's items, that of the distinct items with
-# their multiplicities (where counts make many copies of few), or that of the features.
-
+# Below this (score − 1) × size, about the number of items that are unlike the others, a log scale is of no use.
+FEW_ODD_ITEMS = 10
 STACK_BYTES = 16 << 20  # of matrices that one thread solves at a time
 SPARSE_WIDTH = 1024  # columns of sparse features up to which rows are made dense
+
+Report = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Rarefied:
+    """Scores at a common size.
+
+    Attributes
+    ----------
+    size : int
+        The common size.
+    scores : ndarray, shape (groups,)
+        NaN for groups of fewer items.
+    used : ndarray, shape (groups,)
+        How many items of each group were drawn for it.
+    contributions, second_differences : ndarray of shape (groups, BLOCKS), or None
+        What each block contributes to the score, and the second differences of each block and the next.
+    """
+
+    size: int
+    scores: np.ndarray
+    used: np.ndarray
+    contributions: np.ndarray | None = None
+    second_differences: np.ndarray | None = None
+
+    @property
+    def nearly_uniform(self) -> np.ndarray:
+        """Groups whose items are alike but for a few: the sampling distribution of the log score is too skewed there.
+
+        With a handful of odd items, or none, the jackknife of a logarithm near 0 says next to nothing.
+        """
+        return (self.scores - 1) * self.size < FEW_ODD_ITEMS
+
+
+def rarefy_groups(
+    groups: Groups,
+    scores: np.ndarray,
+    size: int,
+    q: float,
+    *,
+    repeats: int,
+    jackknife: bool,
+    rng: int,
+    report: Report = lambda done: None,
+) -> Rarefied:
+    """The scores of order q of all groups, rarefied to a size, with their jackknife on request.
+
+    Parameters
+    ----------
+    groups : Groups
+        All groups.
+    scores : ndarray
+        The score of each as it is, which is its rarefied one where it has just so many items.
+    size : int
+        The common size; groups of fewer items have no rarefied score.
+    q : float
+        The order.
+    repeats : int
+        How many subsets of a larger group are scored, at least.
+    jackknife : bool
+        Whether what blocks contribute is wanted.
+    rng : int
+        Seed.
+    report : callable
+        Is told how far it is.
+    """
+    count = len(groups.sizes)
+    rarefied_scores = np.where(groups.sizes == size, scores, np.nan)
+    large_enough = np.flatnonzero(groups.sizes >= size)
+    used = np.zeros(count, dtype=np.int64)
+    used[large_enough] = np.minimum(groups.sizes[large_enough], _max_items(groups, size, len(large_enough)))
+    random_state = generator(rng, "common size")
+    to_draw = large_enough if jackknife else np.flatnonzero(groups.sizes > size)
+    draws = {g: groups.draw(g, int(used[g]), random_state) for g in to_draw.tolist()}
+    block_lists = _assign_blocks(list(draws.values()), random_state) if jackknife else [None] * len(draws)
+    contributions, second_differences = (np.full((count, BLOCKS), np.nan) for _ in range(2))
+    for done, ((g, draw), block) in enumerate(zip(draws.items(), block_lists, strict=True)):
+        report(done / len(draws))
+        positions, local = np.unique(draw.items, return_inverse=True)
+        pool = Pool(groups.similarity, positions, size)
+        if math.isnan(rarefied_scores[g]):
+            subsets = local[_random_subsets(len(local), size, repeats, random_state)]
+            rarefied_scores[g] = pool.scores(subsets, q).mean()
+        if block is None:
+            continue
+        if len(local) == size:
+            contributions[g], second_differences[g] = _jackknife_all(
+                pool, local, block, q, rarefied_scores[g]
+            )
+        else:
+            order = random_state.permutation(len(local))
+            contributions[g] = _jackknife_windows(
+                pool, local[order], block[order], size, q, rarefied_scores[g]
+            )
+            second_differences[g] = 0.0
+    return Rarefied(
+        size, rarefied_scores, used, *((contributions, second_differences) if jackknife else (None, None))
+    )
+
+
+def _max_items(groups: Groups, size: int, count: int) -> int:
+    """Upper bound of the items of a group that are used: beyond it they bring little, or cost too much."""
+    side = side_of(groups.similarity, size)
+    multiple = USED_MULTIPLE if side < size else USED / size
+    affordable = WORK / (BLOCKS * WINDOWS_PER_ITEM * max(count, 1) * float(side) ** 3)
+    return int(size * max(1.0, min(multiple, affordable)))
+
+
+def _random_subsets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
+    """Random subsets of n items, of shape (repeats or more, size); one subset, all items, if size is n."""
+    if n == size:
+        return np.arange(n)[None]
+    to_cover = math.ceil(n / size)
+    per_order = min(n, max(WINDOWS_PER_ORDER, to_cover))  # a circle of n items has n windows
+    orders = math.ceil(max(repeats, to_cover) / per_order)
+    return np.concatenate([_windows(rng.permutation(n), size, per_order) for _ in range(orders)])
+
+
+def _windows(order: np.ndarray, size: int, count: int) -> np.ndarray:
+    """Windows of one size on the circle of these items, evenly spaced, of shape (count, size)."""
+    n = len(order)
+    if n == size:
+        return order[None]
+    starts = np.arange(count) * n // count
+    return order[(starts[:, None] + np.arange(size)) % n]
+
+
+# ------------------------------------------------------------------------------------------------------------ jackknife
+
+
+def _assign_blocks(draws: Sequence[Draw], rng: np.random.Generator) -> list[np.ndarray]:
+    """Random blocks of nearly equal size in every group; a copy of an item has one block in all groups."""
+    starts = np.cumsum([0, *(len(draw.copies) for draw in draws)])
+    _, copy_ids = np.unique(np.concatenate([draw.copies for draw in draws]), return_inverse=True)
+    block_of_copy = np.full(int(copy_ids.max()) + 1, -1)
+    group_copies = [copy_ids[starts[i] : starts[i + 1]] for i in range(len(draws))]
+    for ids in sorted(group_copies, key=len):  # small groups first: unequal blocks matter most there
+        assigned = block_of_copy[ids]
+        unassigned = ids[assigned < 0]
+        counts = np.bincount(assigned[assigned >= 0], minlength=BLOCKS)
+        # The free slots of each block up to the capacity; those of the emptiest blocks are filled first.
+        capacity = max(int(counts.max()), -(-len(ids) // BLOCKS)) + 1
+        slot_ranks = np.concatenate([np.arange(counts[b], capacity) for b in range(BLOCKS)])
+        slot_blocks = np.repeat(np.arange(BLOCKS), capacity - counts)
+        chosen_slots = np.lexsort((rng.random(len(slot_ranks)), slot_ranks))[: len(unassigned)]
+        block_of_copy[rng.permutation(unassigned)] = slot_blocks[chosen_slots]
+    return [block_of_copy[ids] for ids in group_copies]
+
+
+def _jackknife_all(
+    pool: Pool, local: np.ndarray, block: np.ndarray, q: float, score: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Jackknife over blocks where the score is that of all items: contributions and second differences."""
+    following = (np.arange(BLOCKS) + 1) % BLOCKS
+    subsets = [local[block != b] for b in range(BLOCKS)]
+    subsets += [local[(block != b) & (block != following[b])] for b in range(BLOCKS)]
+    scores = _scores_by_size(pool, subsets, q)
+    without, without_two = scores[:BLOCKS], scores[BLOCKS:]
+    sizes = np.bincount(block, minlength=BLOCKS)
+    size_products = sizes * sizes[following]
+    second_differences = score - without - without[following] + without_two
+    second_differences -= size_products * (second_differences.sum() / max(size_products.sum(), 1))
+    return _contributions(score - without, sizes, np.column_stack([sizes, sizes**2])), second_differences
+
+
+def _scores_by_size(pool: Pool, subsets: list[np.ndarray], q: float) -> np.ndarray:
+    """The scores of subsets of different sizes, those of one size together."""
+    sizes = np.array([len(subset) for subset in subsets])
+    scores = np.empty(len(subsets))
+    for size in np.unique(sizes):
+        of_size = np.flatnonzero(sizes == size)
+        scores[of_size] = pool.scores(np.stack([subsets[i] for i in of_size]), q)
+    return scores
+
+
+def _jackknife_windows(
+    pool: Pool, local: np.ndarray, block: np.ndarray, window_size: int, q: float, score: float
+) -> np.ndarray:
+    """Jackknife over blocks where the score is a mean over windows of items in this order: contributions."""
+    block_sizes = np.bincount(block, minlength=BLOCKS)
+    window_size = min(window_size, len(local) - int(block_sizes.max()))
+    subsets = []
+    for b in range(BLOCKS):
+        remaining = local[block != b]
+        subsets.append(
+            _windows(remaining, window_size, math.ceil(WINDOWS_PER_ITEM * len(remaining) / window_size))
+        )
+    lengths = [len(windows) for windows in subsets]
+    scores = pool.scores(np.concatenate(subsets), q)
+    without = np.add.reduceat(scores, np.cumsum([0, *lengths[:-1]])) / lengths
+    without *= score / without.mean()
+    return _contributions(score - without, block_sizes, np.ones((BLOCKS, 1)))
+
+
+def _contributions(drops: np.ndarray, block_sizes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """D_b of the module's docstring: residuals of θ − θ_b after regression on functions of the block size."""
+    coefficients, _, rank, _ = np.linalg.lstsq(columns, drops, rcond=None)
+    residuals = drops - columns @ coefficients
+    return (1 - block_sizes / block_sizes.sum()) * residuals * math.sqrt(BLOCKS / (BLOCKS - rank))
+
+
+def standard_error(contributions: np.ndarray, second_differences: np.ndarray) -> np.ndarray:
+    """The jackknife standard error from the contributions of blocks (last axis); see the module's docstring."""
+    additive = np.sum(contributions**2, axis=-1)
+    # Scaled from the BLOCKS pairs of neighbours to all BLOCKS·(BLOCKS − 1)/2 pairs, with the jackknife's factor.
+    pair_variance = BLOCKS / 2 * np.sum(second_differences**2, axis=-1)
+    # The double-counted variance is capped at half of the variance.
+    return np.sqrt(np.maximum(additive - pair_variance / 2, additive / 2))
+
+
+def t_quantile(confidence: float) -> float:
+    """How many standard errors an interval reaches to either side: Student's t with BLOCKS − 1 degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(BLOCKS - 1, (1 + confidence) / 2))
+
+
+# ----------------------------------------------------------------------------------------------- scores of many subsets
 
 
 def side_of(similarity: Similarity, size: int) -> int:
@@ -64,7 +282,11 @@ def side_of(similarity: Similarity, size: int) -> int:
 
 
 class Pool:
-    """Some items of a collection, for the scores of many subsets of them.
+    """Some items of a collection, with their similarities at hand for the scores of thousands of random subsets.
+
+    All subsets are of one size, so that their matrices are stacked and solved together, a Python thread a core with
+    BLAS on one thread each. The smallest of three matrices is solved: that of the subset's items, that of the distinct
+    items with their multiplicities (where counts make many copies of few), or that of the features.
 
     Parameters
     ----------
@@ -103,255 +325,41 @@ class Pool:
             self._matrix = to_host(similarity.dense(items))
 
     def scores(self, subsets: np.ndarray, q: float) -> np.ndarray:
-        """The scores of order q of subsets, of shape (subsets, size): places in this pool, copies allowed."""
+        """The scores of order q of subsets, of shape (subsets, size): positions in this pool, copies allowed."""
         count, size = subsets.shape
-        known = self._rows if self._matrix is None else self._matrix
-        assert known is not None
-        entries = size * known.shape[1] if self._matrix is None else min(size, len(known)) ** 2
+        stored = self._rows if self._matrix is None else self._matrix
+        assert stored is not None
+        entries = size * stored.shape[1] if self._matrix is None else min(size, len(stored)) ** 2
         step = max(1, min(STACK_BYTES // (8 * entries), -(-count // 8)))
-        parts = [slice(first, first + step) for first in range(0, count, step)]
-        found = np.empty(count)
-        with workers(len(parts)) as threads:
+        batches = [slice(first, first + step) for first in range(0, count, step)]
+        scores = np.empty(count)
+        with workers(len(batches)) as threads:
             run([
-                functools.partial(self._fill, found, subsets, parts[i::threads], q) for i in range(threads)
+                functools.partial(self._fill, scores, subsets, batches[i::threads], q) for i in range(threads)
             ])  # fmt: skip
-        return found
+        return scores
 
-    def _fill(self, found: np.ndarray, subsets: np.ndarray, parts: list[slice], q: float) -> None:
-        for part in parts:
-            stack = self._stack(subsets[part])
+    def _fill(self, scores: np.ndarray, subsets: np.ndarray, batches: list[slice], q: float) -> None:
+        """Write the scores of some batches of subsets into `scores`."""
+        for batch in batches:
+            stack = self._density_matrices(subsets[batch])
             values = dense.eigenvalues(stack)
             error = self.error + dense.eigen_error(stack.shape[-1], values[:, 0])
-            # A principal submatrix has no eigenvalue below those of the whole, which was looked at: what is negative
-            # here is rounding, or was to be projected away.
-            found[part] = hill(np.maximum(values, 0.0), q, zero_below=2 * error)
+            # A principal submatrix has no eigenvalue below those of the whole matrix, which was checked: what is
+            # negative here is rounding, or was to be projected away.
+            scores[batch] = hill(np.maximum(values, 0.0), q, zero_below=2 * error)
 
-    def _stack(self, subsets: np.ndarray) -> np.ndarray:
+    def _density_matrices(self, subsets: np.ndarray) -> np.ndarray:
         """The matrices ρ of some subsets."""
         count, size = subsets.shape
         if self._rows is not None:
             rows = self._rows[subsets]
             return rows.transpose(0, 2, 1) @ rows / size
         assert self._matrix is not None
-        known = len(self._matrix)
-        if known < size:
-            flat = (subsets + known * np.arange(count)[:, None]).ravel()
-            copies = np.bincount(flat, minlength=known * count).reshape(count, known)
+        n_items = len(self._matrix)
+        if n_items < size:
+            flat = (subsets + n_items * np.arange(count)[:, None]).ravel()
+            copies = np.bincount(flat, minlength=n_items * count).reshape(count, n_items)
             roots = np.sqrt(copies / size)
             return self._matrix * roots[:, :, None] * roots[:, None, :]
         return self._matrix[subsets[:, :, None], subsets[:, None, :]] / size
-
-
-# --------------------------------------------------------------------------------------------------------- common size
-
-BLOCKS = 20
-ORDER = 20  # windows of one random order, or more where it takes more to have every item in one
-COVERS = 2  # how many windows each item is in where a block is left out
-USED = 2048  # items of a group whose similarities are kept at hand …
-TIMES = 20  # … or so many times the common size, where few features are
-WORK = 1e12  # of the jackknife of all groups, in cubes of the sides of matrices
-
-Report = Callable[[float], None]
-FEW = (
-    10  # (score − 1) × size, about the items that are unlike the others, below which a log scale is of no use
-)
-
-
-@dataclass(frozen=True)
-class Rarefied:
-    """Scores at a common size.
-
-    Attributes
-    ----------
-    size : int
-        The common size.
-    scores : ndarray, shape (groups,)
-        NaN for groups of fewer items.
-    used : ndarray, shape (groups,)
-        How many items of each group were drawn for it.
-    shifts, bends : ndarray of shape (groups, BLOCKS), or None
-        What each block contributes to the score, and the second differences of each block and the next.
-    """
-
-    size: int
-    scores: np.ndarray
-    used: np.ndarray
-    shifts: np.ndarray | None = None
-    bends: np.ndarray | None = None
-
-    @property
-    def few(self) -> np.ndarray:
-        """Groups that are all alike but for a few items: what these do to the logarithm of a score is too skewed.
-
-        With a handful of odd items, or none, the jackknife of a logarithm near 0 says next to nothing.
-        """
-        return (self.scores - 1) * self.size < FEW
-
-
-def rarefied(
-    groups: Groups,
-    scores: np.ndarray,
-    size: int,
-    q: float,
-    *,
-    repeats: int,
-    jackknife: bool,
-    rng: int,
-    report: Report = lambda done: None,
-) -> Rarefied:
-    """The scores of order q of all groups, rarefied to a size, with their jackknife on request.
-
-    Parameters
-    ----------
-    groups : Groups
-        All groups.
-    scores : ndarray
-        The score of each as it is, which is its rarefied one where it has just so many items.
-    size : int
-        The common size; groups of fewer items have no rarefied score.
-    q : float
-        The order.
-    repeats : int
-        How many subsets of a larger group are scored, at least.
-    jackknife : bool
-        Whether what blocks contribute is wanted.
-    rng : int
-        Seed.
-    report : callable
-        Is told how far it is.
-    """
-    count = len(groups.sizes)
-    found = np.where(groups.sizes == size, scores, np.nan)
-    enough = np.flatnonzero(groups.sizes >= size)
-    used = np.zeros(count, dtype=np.int64)
-    used[enough] = np.minimum(groups.sizes[enough], _most(groups, size, len(enough)))
-    draws = generator(rng, "common size")
-    work = enough if jackknife else np.flatnonzero(groups.sizes > size)
-    drawn = {g: groups.draw(g, int(used[g]), draws) for g in work.tolist()}
-    blocks = _dealt(list(drawn.values()), draws) if jackknife else [None] * len(drawn)
-    shifts, bends = (np.full((count, BLOCKS), np.nan) for _ in range(2))
-    for done, ((g, items), block) in enumerate(zip(drawn.items(), blocks, strict=True)):
-        report(done / len(drawn))
-        places, local = np.unique(items.items, return_inverse=True)
-        pool = Pool(groups.similarity, places, size)
-        if math.isnan(found[g]):
-            found[g] = pool.scores(local[_subsets(len(local), size, repeats, draws)], q).mean()
-        if block is None:
-            continue
-        if len(local) == size:
-            shifts[g], bends[g] = _of_all(pool, local, block, q, found[g])
-        else:
-            order = draws.permutation(len(local))
-            shifts[g], bends[g] = _of_windows(pool, local[order], block[order], size, q, found[g]), 0.0
-    return Rarefied(size, found, used, *((shifts, bends) if jackknife else (None, None)))
-
-
-def _most(groups: Groups, size: int, count: int) -> int:
-    """How many items of a group are used at most: as many as bring something, and are cheap enough."""
-    side = side_of(groups.similarity, size)
-    times = TIMES if side < size else USED / size
-    affordable = WORK / (BLOCKS * COVERS * max(count, 1) * float(side) ** 3)
-    return int(size * max(1.0, min(times, affordable)))
-
-
-def _subsets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Random subsets of n items, of shape (repeats or more, size); all of them are one where there is no choice."""
-    if n == size:
-        return np.arange(n)[None]
-    least = math.ceil(n / size)
-    each = min(n, max(ORDER, least))  # windows of one order: a circle of n items has no more than n
-    orders = math.ceil(max(repeats, least) / each)
-    return np.concatenate([_windows(rng.permutation(n), size, each) for _ in range(orders)])
-
-
-def _windows(order: np.ndarray, size: int, count: int) -> np.ndarray:
-    """Windows of one size on the circle of these items, evenly spaced, of shape (count, size)."""
-    n = len(order)
-    if n == size:
-        return order[None]
-    starts = np.arange(count) * n // count
-    return order[(starts[:, None] + np.arange(size)) % n]
-
-
-def _dealt(drawn: Sequence[Drawn], rng: np.random.Generator) -> list[np.ndarray]:
-    """The block of each item of each group: at random, of nearly equal sizes in every group, and the same in all."""
-    starts = np.cumsum([0, *(len(one.copies) for one in drawn)])
-    _, names = np.unique(np.concatenate([one.copies for one in drawn]), return_inverse=True)
-    block = np.full(int(names.max()) + 1, -1)
-    own = [names[starts[i] : starts[i + 1]] for i in range(len(drawn))]
-    for i in sorted(range(len(drawn)), key=lambda i: len(own[i])):  # small groups first: they need it most
-        waiting = own[i][block[own[i]] < 0]
-        held = np.bincount(block[own[i]][block[own[i]] >= 0], minlength=BLOCKS)
-        # The free places of each block up to a level, the lowest ones first.
-        level = max(int(held.max()), -(-len(own[i]) // BLOCKS)) + 1
-        places = np.concatenate([np.arange(held[b], level) for b in range(BLOCKS)])
-        where = np.repeat(np.arange(BLOCKS), level - held)
-        first = np.lexsort((rng.random(len(places)), places))[: len(waiting)]
-        block[rng.permutation(waiting)] = where[first]
-    return [block[names] for names in own]
-
-
-def _of_all(
-    pool: Pool, local: np.ndarray, block: np.ndarray, q: float, score: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Contributions of blocks and their second differences, where the score is that of all items."""
-    after = (np.arange(BLOCKS) + 1) % BLOCKS
-    left = [local[block != b] for b in range(BLOCKS)]
-    left += [local[(block != b) & (block != after[b])] for b in range(BLOCKS)]
-    found = _by_size(pool, left, q)
-    without, without_two = found[:BLOCKS], found[BLOCKS:]
-    counts = np.bincount(block, minlength=BLOCKS)
-    together = counts * counts[after]
-    bends = score - without - without[after] + without_two
-    bends -= together * (bends.sum() / max(together.sum(), 1))
-    return _contributions(score - without, counts, np.column_stack([counts, counts**2])), bends
-
-
-def _by_size(pool: Pool, subsets: list[np.ndarray], q: float) -> np.ndarray:
-    sizes = np.array([len(subset) for subset in subsets])
-    found = np.empty(len(subsets))
-    for size in np.unique(sizes):
-        same = np.flatnonzero(sizes == size)
-        found[same] = pool.scores(np.stack([subsets[i] for i in same]), q)
-    return found
-
-
-def _of_windows(
-    pool: Pool, local: np.ndarray, block: np.ndarray, size: int, q: float, score: float
-) -> np.ndarray:
-    """Contributions of blocks, where the score is the mean of subsets of items in this order."""
-    counts = np.bincount(block, minlength=BLOCKS)
-    size = min(size, len(local) - int(counts.max()))
-    subsets = []
-    for b in range(BLOCKS):
-        rest = local[block != b]
-        subsets.append(_windows(rest, size, math.ceil(COVERS * len(rest) / size)))
-    lengths = [len(part) for part in subsets]
-    found = pool.scores(np.concatenate(subsets), q)
-    without = np.add.reduceat(found, np.cumsum([0, *lengths[:-1]])) / lengths
-    without *= score / without.mean()
-    return _contributions(score - without, counts, np.ones((BLOCKS, 1)))
-
-
-def _contributions(drops: np.ndarray, counts: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """What is left of θ − θ_b without what depends on the size of the block alone, which is fitted by columns."""
-    fitted, _, rank, _ = np.linalg.lstsq(shape, drops, rcond=None)
-    left = drops - shape @ fitted
-    return (1 - counts / counts.sum()) * left * math.sqrt(BLOCKS / (BLOCKS - rank))
-
-
-def standard_error(shifts: np.ndarray, bends: np.ndarray) -> np.ndarray:
-    """The standard error of what blocks contribute to, over the last axis; see above."""
-    additive = np.sum(shifts**2, axis=-1)
-    together = (
-        BLOCKS / 2 * np.sum(bends**2, axis=-1)
-    )  # BLOCKS·(BLOCKS − 1)/2 pairs, of which BLOCKS were looked at
-    # What is counted twice is at most half of the whole.
-    return np.sqrt(np.maximum(additive - together / 2, additive / 2))
-
-
-def quantile(confidence: float) -> float:
-    """How many standard errors an interval reaches to either side: Student's t with BLOCKS − 1 degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(BLOCKS - 1, (1 + confidence) / 2))

@@ -1,4 +1,8 @@
-"""Groups side by side: compare."""
+"""Compare groups: rarefied scores with intervals, differences with tests, the partition of diversity, and overlaps.
+
+`compare` chooses the common size, runs the parts (`common_size`, `differences`, `partition`), and puts their results
+into a `Comparison`, together with sentences on what was done, what was not computed, and why.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.comparison.common_size import BLOCKS, Rarefied, quantile, rarefied, standard_error
-from vendimeter.analysis.comparison.differences import Differences, Wanted, differences_of, pairs_of
-from vendimeter.analysis.comparison.groups import Groups, gathered
+from vendimeter.analysis.comparison.common_size import (
+    BLOCKS,
+    Rarefied,
+    rarefy_groups,
+    standard_error,
+    t_quantile,
+)
+from vendimeter.analysis.comparison.differences import Differences, PairOptions, choose_pairs, compare_pairs
+from vendimeter.analysis.comparison.groups import Groups, gather_groups
 from vendimeter.analysis.comparison.partition import overlap_cost, overlaps, partition
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
@@ -26,146 +36,14 @@ from vendimeter.spectrum import parse_order
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = [
-    "COMMON",
-    "LEAST",
-    "LOWEST",
-    "MANY",
-    "Comparison",
-    "common_size",
-    "compare",
-    "first_notes",
-    "no_intervals",
-    "used_notes",
-]
+__all__ = ["Comparison", "compare"]
 
-
-# ---------------------------------------------------------------------------------------------------- comparison notes
-
-# At what size groups are compared, and what the result of a comparison says was done, and was not, and why.
-
-COMMON = 500  # items: the largest common size that is taken without being asked for
-LEAST = BLOCKS  # items at which intervals and tests begin
-LOWEST = 0.5  # the order from which on intervals hold what they promise
-MANY = 500  # groups: beyond, intervals and the similarity of groups wait to be asked for
-
-
-def first_notes(groups: Groups) -> list[str]:
-    notes = []
-    empty = [groups.labels[g] for g in np.flatnonzero(np.diff(groups.members.starts) == 0).tolist()]
-    if empty:
-        notes.append(f"{_named(empty)} {'is' if len(empty) == 1 else 'are'} empty.")
-    if groups.shared:
-        notes.append("Groups share items; an item of several groups counts in each of them.")
-    if groups.left_out:
-        notes.append(f"{groups.left_out:,} records were left out on reading.")
-    return notes
-
-
-def common_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
-    """The common size, and what there is to say about it."""
-    sizes, labels = groups.sizes, groups.labels
-    if groups.given == "weights":
-        if size is not None:
-            raise InputError(
-                f"size={brief(size)} was given with weights, which are probabilities and no samples to draw from; "
-                "expected counts=, or no size."
-            )
-        return None, []
-    notes = []
-    if size is not None:
-        common = whole_number(size, "size")
-        if common > sizes.max():
-            largest = brief(labels[int(sizes.argmax())])
-            raise InputError(
-                f"size={common:,} and the largest group, {largest}, has {sizes.max():,} items; expected a size up to "
-                "that."
-            )
-    else:
-        several = sizes[sizes >= 2]
-        smallest = int(several.min()) if len(several) else 1
-        common = min(smallest, COMMON)
-        if common < smallest:
-            notes.append(
-                f"All groups have {smallest:,} items or more; the common size is {COMMON} by default, so as not to "
-                "take long. Pass size= (--size) for another."
-            )
-        elif common < LEAST and sizes.max() >= LEAST:
-            at = brief(labels[int(np.flatnonzero(sizes == smallest)[0])])
-            notes.append(
-                f"The smallest group of two items or more, {at}, sets the common size to {common}; pass size= to "
-                "compare larger groups at more items."
-            )
-    small = [labels[g] for g in np.flatnonzero((sizes < common) & (sizes > 0)).tolist()]
-    if small:
-        notes.append(
-            f"{_named(small)} {'has' if len(small) == 1 else 'have'} fewer than {common:,} items, and so no rarefied "
-            "score and no rank."
-        )
-    return common, notes
-
-
-def no_intervals(size: int | None, q: float, able: int, *, asked: bool) -> list[str]:
-    """Why there are no intervals (and tests); nothing where there are.
-
-    Parameters
-    ----------
-    size : int or None
-        The common size; None with weights.
-    q : float
-        The order.
-    able : int
-        How many groups can be compared.
-    asked : bool
-        Whether comparisons were asked for.
-    """
-    if size is None:
-        note = (
-            "Weights are probabilities and no samples: nothing is rarefied, and there are no intervals or tests. The "
-            "groups are ranked by their scores as they are. For frequencies pass counts=."
-        )
-        return [note]
-    if size < LEAST:
-        return [
-            f"A common size of {size} is too small for intervals and tests, which begin at {LEAST} items."
-        ]
-    if q < LOWEST:
-        return [
-            f"Orders below {LOWEST} have no intervals, which would not hold what they promise; the tests do."
-        ]
-    if able > MANY and not asked:
-        return [
-            f"With more than {MANY} groups there are no intervals by default: pass reference= or pairs=True."
-        ]
-    return []
-
-
-def used_notes(groups: Groups, common: Rarefied) -> list[str]:
-    notes = []
-    fewer = np.flatnonzero((common.used > 0) & (common.used < groups.sizes))
-    if len(fewer):
-        notes.append(
-            f"Of {len(fewer):,} large group{'s' * (len(fewer) > 1)}, {common.used[fewer].min():,} random items or more "
-            "were used for the rarefied scores."
-        )
-    few = [groups.labels[g] for g in np.flatnonzero(common.few).tolist()]
-    if few and common.shifts is not None:
-        notes.append(
-            f"The items of {_named(few)} are nearly all alike, and intervals of such scores and of ratios with them "
-            "would not hold; those of differences do."
-        )
-    return notes
-
-
-def _named(labels: list[Any]) -> str:
-    """Some labels, and how many more there are."""
-    shown = ", ".join(brief(label) for label in labels[:3])
-    return shown if len(labels) <= 3 else f"{shown} and {len(labels) - 3:,} more groups"
-
-
-# --------------------------------------------------------------------------------------------------- comparison result
-
-# What comparing groups gives back.
+DEFAULT_SIZE = 500  # items: upper bound of the default common size
+MIN_SIZE = BLOCKS  # items: the least common size with intervals and tests
+MIN_ORDER = 0.5  # the least order whose intervals keep their level
+MANY_GROUPS = 500  # groups: beyond, no intervals and no similarity of groups by default
+MAX_OVERLAP_COST = 1e12  # operations: beyond, no similarity of groups by default
+TIE_TOLERANCE = 1e-12  # relative difference up to which two scores have the same rank
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -244,33 +122,34 @@ class Comparison(Result):
         """Which groups are highest and lowest, how much lies within and between them, and which differ."""
         count = f"{len(self):,} group{'s' * (len(self) > 1)}"
         order = "" if self.q == 1 else f" (order {order_name(self.q)})"
-        words = [
+        sentences = [
             f"{count}{order}."
             if self.size is None
             else f"{count}, rarefied to {self.size:,} item{'s' * (self.size > 1)} each{order}."
         ]
         if not np.isnan(self.fair).all():
             high, low = int(np.nanargmax(self.fair)), int(np.nanargmin(self.fair))
-            words.append(
-                f"Highest: {self._one(high)}" + ("." if high == low else f"; lowest: {self._one(low)}.")
+            sentences.append(
+                f"Highest: {self._describe_group(high)}"
+                + ("." if high == low else f"; lowest: {self._describe_group(low)}.")
             )
-        words.append(
+        sentences.append(
             f"{number(self.alpha)} effectively different items within a group × {number(self.beta)} effectively "
-            f"distinct groups = {number(self.gamma)} in all{self._open()}."
+            f"distinct groups = {number(self.gamma)} in all{self._describe_bounds()}."
         )
         if len(self.differences):
-            words.append(self.differences.found())
+            sentences.append(self.differences.found())
         # What holds for both is said once.
-        return " ".join(dict.fromkeys([*words, *self.differences.notes, *self.notes]))
+        return " ".join(dict.fromkeys([*sentences, *self.differences.notes, *self.notes]))
 
-    def _one(self, g: int) -> str:
+    def _describe_group(self, g: int) -> str:
         low, high = self.rarefied_low[g], self.rarefied_high[g]
         interval = (
             "" if math.isnan(low) else f" ({percentage(self.confidence)} interval {low:.4g} to {high:.4g})"
         )
         return f"{group_name(self.labels[g])} with {self.fair[g]:.4g}{interval}"
 
-    def _open(self) -> str:
+    def _describe_bounds(self) -> str:
         """What the computation leaves open, where it is more than rounding."""
         low, high = self.gamma.bounds
         if high - low <= 1e-6 * self.gamma:
@@ -281,7 +160,7 @@ class Comparison(Result):
 
     def _columns(self) -> dict[str, Any]:
         names = ("score", "low", "high", "rarefied", "rarefied_low", "rarefied_high", "used", "rank", "share")
-        held = (
+        columns = (
             self.scores,
             self.low,
             self.high,
@@ -295,7 +174,7 @@ class Comparison(Result):
         return {
             "group": self.labels,
             "n": self.sizes.tolist(),
-            **{name: column.tolist() for name, column in zip(names, held, strict=True)},
+            **{name: column.tolist() for name, column in zip(names, columns, strict=True)},
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,12 +184,12 @@ class Comparison(Result):
 
     def similarity_frame(self) -> Any:
         """The similarity of the groups as a pandas frame, with their labels on both sides."""
-        matrix = self._known_similarity()
+        matrix = self._require_similarity()
         frame = data_frame({str(i): column for i, column in enumerate(matrix.T)})
         frame.index = frame.columns = list(self.labels)
         return frame
 
-    def _known_similarity(self) -> np.ndarray:
+    def _require_similarity(self) -> np.ndarray:
         if self.similarity is None:
             raise UnansweredError(
                 f"the similarity of the {len(self):,} groups was not computed; expected a comparison with it. Compare "
@@ -328,13 +207,7 @@ class Comparison(Result):
         """How alike any two groups are, as a matrix of colours with like groups beside each other."""
         from vendimeter.plots.comparison import similarity
 
-        return similarity(self._known_similarity(), self.labels, ax)
-
-
-# ---------------------------------------------------------------------------------------------------------- comparison
-
-TIED = 1e-12  # scores that differ by a smaller part of themselves have the same rank
-COSTLY = 1e12  # operations: beyond, so does the similarity of groups
+        return similarity(self._require_similarity(), self.labels, ax)
 
 
 def compare(
@@ -462,69 +335,73 @@ def compare(
     check_flag(pairs, "pairs")
     if similarity is not None:
         check_flag(similarity, "similarity")
-    given = samples.samples if isinstance(samples, Collection) else samples
-    with wide_mode("float64", given), Progress("groups") as bar:
-        groups = gathered(samples, kernel, by, weights, counts, rng)
-        notes: list[str] = first_notes(groups)
-        at, words = common_size(groups, size)
-        able = groups.sizes >= at if at is not None else np.diff(groups.members.starts) > 0
-        compared, left_away = pairs_of(groups.labels, able, reference, bool(pairs))
-        reasons = no_intervals(at, order, int(able.sum()), asked=reference is not None or bool(pairs))
-        notes += [*words, *reasons]
-        scores = _scores(groups, order, rng)
-        raw = scores.value[:, 0]
+    array = samples.samples if isinstance(samples, Collection) else samples
+    with wide_mode("float64", array), Progress("groups") as bar:
+        groups = gather_groups(samples, kernel, by, weights, counts, rng)
+        notes = _group_notes(groups)
+        rarefied_size, size_notes = _choose_size(groups, size)
+        comparable = (
+            groups.sizes >= rarefied_size if rarefied_size is not None else np.diff(groups.members.starts) > 0
+        )
+        compared_pairs, pair_notes = choose_pairs(groups.labels, comparable, reference, bool(pairs))
+        interval_notes = _why_no_intervals(
+            rarefied_size, order, int(comparable.sum()), asked=reference is not None or bool(pairs)
+        )
+        notes += [*size_notes, *interval_notes]
+        solved = _solve(groups, order, rng)
+        scores = solved.value[:, 0]
         shares = groups.mass if group_weights == "size" else (groups.mass > 0).astype(np.float64)
         shares = shares / shares.sum()
         bar.step(0.05, "all items")
-        bounds = np.column_stack([scores.value, scores.low, scores.high])
-        parts = partition(groups.similarity, groups.members, shares, bounds, order, rng)
-        common = None
-        if at is not None:
-            common = rarefied(
+        score_bounds = np.column_stack([solved.value, solved.low, solved.high])
+        diversity = partition(groups.similarity, groups.members, shares, score_bounds, order, rng)
+        rarefied = None
+        if rarefied_size is not None:
+            rarefied = rarefy_groups(
                 groups,
-                raw,
-                at,
+                scores,
+                rarefied_size,
                 order,
                 repeats=repeats,
-                jackknife=not reasons,
+                jackknife=not interval_notes,
                 rng=rng,
                 report=lambda done: bar.step(0.2 + 0.2 * done, "rarefaction"),
             )
-            notes += used_notes(groups, common)
-        tests = permutations if at is not None and at >= LEAST else 0
-        found = differences_of(
+            notes += _rarefaction_notes(groups, rarefied)
+        deals = permutations if rarefied_size is not None and rarefied_size >= MIN_SIZE else 0
+        differences = compare_pairs(
             groups,
-            raw if common is None else common.scores,
-            common,
+            scores if rarefied is None else rarefied.scores,
+            rarefied,
             order,
-            Wanted(compared, tests, confidence, rng),
-            [*left_away, *reasons],
+            PairOptions(compared_pairs, deals, confidence, rng),
+            [*pair_notes, *interval_notes],
             lambda done: bar.step(0.4 + 0.5 * done, "permutation tests"),
         )
         bar.step(0.9, "similarity of groups")
-        alike, words = _alike(groups, similarity)
-        notes += words
-    low, high = _intervals(common, confidence, len(raw))
-    fair = raw if common is None else common.scores
+        group_similarity, similarity_notes = _group_similarity(groups, similarity)
+        notes += similarity_notes
+    low, high = _intervals(rarefied, confidence, len(scores))
+    ranked = scores if rarefied is None else rarefied.scores
     return Comparison(
         labels=tuple(groups.labels),
         sizes=frozen(groups.sizes),
-        scores=frozen(raw),
-        low=frozen(scores.low[:, 0]),
-        high=frozen(scores.high[:, 0]),
-        size=at,
-        rarefied=frozen(np.full(len(raw), np.nan) if common is None else fair),
+        scores=frozen(scores),
+        low=frozen(solved.low[:, 0]),
+        high=frozen(solved.high[:, 0]),
+        size=rarefied_size,
+        rarefied=frozen(np.full(len(scores), np.nan) if rarefied is None else ranked),
         rarefied_low=frozen(low),
         rarefied_high=frozen(high),
-        used=frozen(np.zeros(len(raw), dtype=np.int64) if common is None else common.used),
-        rank=frozen(_ranks(fair)),
-        alpha=parts.alpha,
-        beta=parts.beta,
-        beta_bounds=parts.bounds,
-        gamma=parts.gamma,
+        used=frozen(np.zeros(len(scores), dtype=np.int64) if rarefied is None else rarefied.used),
+        rank=frozen(_ranks(ranked)),
+        alpha=diversity.alpha,
+        beta=diversity.beta,
+        beta_bounds=diversity.bounds,
+        gamma=diversity.gamma,
         shares=frozen(shares),
-        similarity=None if alike is None else frozen(alike),
-        differences=found,
+        similarity=None if group_similarity is None else frozen(group_similarity),
+        differences=differences,
         q=order,
         confidence=confidence,
         kernel=repr(groups.similarity.kernel),
@@ -532,47 +409,171 @@ def compare(
     )
 
 
-def _scores(groups: Groups, q: float, rng: int) -> SolvedGroups:
-    """The score of every group as it is."""
+def _solve(groups: Groups, q: float, rng: int) -> SolvedGroups:
+    """The score of every group as it is; an error names the group that fails by itself."""
     try:
         return solve_groups(groups.similarity, groups.members, [q], rng=rng)
     except InputError as error:
         failure = error
-    groups.locate()
+    groups.raise_group_error()
     raise failure
 
 
-def _intervals(common: Rarefied | None, confidence: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of the rarefied scores, on a log scale; NaN where there are none."""
-    if common is None or common.shifts is None or common.bends is None:
+def _intervals(rarefied: Rarefied | None, confidence: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Confidence intervals of the rarefied scores, symmetric on a log scale; NaN where there are none."""
+    if rarefied is None or rarefied.contributions is None or rarefied.second_differences is None:
         return np.full(count, np.nan), np.full(count, np.nan)
-    reach = quantile(confidence) * standard_error(common.shifts, common.bends) / common.scores
-    reach = np.where(common.few, np.nan, reach)
-    return common.scores * np.exp(-reach), common.scores * np.exp(reach)
+    margin = (
+        t_quantile(confidence)
+        * standard_error(rarefied.contributions, rarefied.second_differences)
+        / rarefied.scores
+    )
+    margin = np.where(rarefied.nearly_uniform, np.nan, margin)
+    return rarefied.scores * np.exp(-margin), rarefied.scores * np.exp(margin)
 
 
 def _ranks(scores: np.ndarray) -> np.ndarray:
-    """1 for the highest; equal ones, up to rounding, share the better rank."""
+    """1 for the highest score; scores that are equal up to rounding share the better rank."""
     ranks = np.full(len(scores), np.nan)
-    known = np.flatnonzero(~np.isnan(scores))
-    order = known[np.argsort(-scores[known], kind="stable")]
+    scored = np.flatnonzero(~np.isnan(scores))
+    order = scored[np.argsort(-scores[scored], kind="stable")]
     rank = 0
     for i, g in enumerate(order.tolist()):
-        if i == 0 or scores[order[i - 1]] - scores[g] > TIED * scores[g]:
+        if i == 0 or scores[order[i - 1]] - scores[g] > TIE_TOLERANCE * scores[g]:
             rank = i + 1
         ranks[g] = rank
     return ranks
 
 
-def _alike(groups: Groups, asked: bool | None) -> tuple[np.ndarray | None, list[str]]:
+def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarray | None, list[str]]:
     """How alike the groups are, or why that was not computed."""
-    cost = overlap_cost(groups.similarity, groups.members)
-    if asked or (asked is None and len(groups.labels) <= MANY and cost <= COSTLY):
+    operations = overlap_cost(groups.similarity, groups.members)
+    if requested or (
+        requested is None and len(groups.labels) <= MANY_GROUPS and operations <= MAX_OVERLAP_COST
+    ):
         return overlaps(groups.similarity, groups.members), []
-    if asked is not None:
+    if requested is not None:
         return None, []
     note = (
-        f"The similarity of the groups was not computed (by default it is for up to {MANY} groups, and where it is "
-        "cheap): pass similarity=True."
+        f"The similarity of the groups was not computed (by default it is for up to {MANY_GROUPS} groups, and where "
+        "it is cheap): pass similarity=True."
     )
     return None, [note]
+
+
+# ------------------------------------------------------------------------------------------------------- size and notes
+
+
+def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
+    """The common size (None with weights, which cannot be rarefied), and what there is to say about it."""
+    sizes, labels = groups.sizes, groups.labels
+    if groups.weighting == "weights":
+        if size is not None:
+            raise InputError(
+                f"size={brief(size)} was given with weights, which are probabilities and no samples to draw from; "
+                "expected counts=, or no size."
+            )
+        return None, []
+    notes = []
+    if size is not None:
+        chosen = whole_number(size, "size")
+        if chosen > sizes.max():
+            largest = brief(labels[int(sizes.argmax())])
+            raise InputError(
+                f"size={chosen:,} and the largest group, {largest}, has {sizes.max():,} items; expected a size up to "
+                "that."
+            )
+    else:
+        of_two_or_more = sizes[sizes >= 2]
+        smallest = int(of_two_or_more.min()) if len(of_two_or_more) else 1
+        chosen = min(smallest, DEFAULT_SIZE)
+        if chosen < smallest:
+            notes.append(
+                f"All groups have {smallest:,} items or more; the common size is {DEFAULT_SIZE} by default, so as "
+                "not to take long. Pass size= (--size) for another."
+            )
+        elif chosen < MIN_SIZE and sizes.max() >= MIN_SIZE:
+            smallest_label = brief(labels[int(np.flatnonzero(sizes == smallest)[0])])
+            notes.append(
+                f"The smallest group of two items or more, {smallest_label}, sets the common size to {chosen}; pass "
+                "size= to compare larger groups at more items."
+            )
+    below_size = [labels[g] for g in np.flatnonzero((sizes < chosen) & (sizes > 0)).tolist()]
+    if below_size:
+        notes.append(
+            f"{_list_labels(below_size)} {'has' if len(below_size) == 1 else 'have'} fewer than {chosen:,} items, "
+            "and so no rarefied score and no rank."
+        )
+    return chosen, notes
+
+
+def _group_notes(groups: Groups) -> list[str]:
+    """What there is to say about the groups as they are: empty ones, overlaps, broken records."""
+    notes = []
+    empty = [groups.labels[g] for g in np.flatnonzero(np.diff(groups.members.starts) == 0).tolist()]
+    if empty:
+        notes.append(f"{_list_labels(empty)} {'is' if len(empty) == 1 else 'are'} empty.")
+    if groups.shared:
+        notes.append("Groups share items; an item of several groups counts in each of them.")
+    if groups.left_out:
+        notes.append(f"{groups.left_out:,} records were left out on reading.")
+    return notes
+
+
+def _why_no_intervals(size: int | None, q: float, comparable: int, *, asked: bool) -> list[str]:
+    """Why there are no intervals (and tests); nothing where there are.
+
+    Parameters
+    ----------
+    size : int or None
+        The common size; None with weights.
+    q : float
+        The order.
+    comparable : int
+        How many groups can be compared.
+    asked : bool
+        Whether comparisons were asked for.
+    """
+    if size is None:
+        note = (
+            "Weights are probabilities and no samples: nothing is rarefied, and there are no intervals or tests. The "
+            "groups are ranked by their scores as they are. For frequencies pass counts=."
+        )
+        return [note]
+    if size < MIN_SIZE:
+        return [
+            f"A common size of {size} is too small for intervals and tests, which begin at {MIN_SIZE} items."
+        ]
+    if q < MIN_ORDER:
+        return [
+            f"Orders below {MIN_ORDER} have no intervals, which would not hold what they promise; the tests do."
+        ]
+    if comparable > MANY_GROUPS and not asked:
+        return [
+            f"With more than {MANY_GROUPS} groups there are no intervals by default: pass reference= or pairs=True."
+        ]
+    return []
+
+
+def _rarefaction_notes(groups: Groups, rarefied: Rarefied) -> list[str]:
+    """Which groups were subsampled, and which have no intervals because their items are nearly all alike."""
+    notes = []
+    subsampled = np.flatnonzero((rarefied.used > 0) & (rarefied.used < groups.sizes))
+    if len(subsampled):
+        notes.append(
+            f"Of {len(subsampled):,} large group{'s' * (len(subsampled) > 1)}, {rarefied.used[subsampled].min():,} "
+            "random items or more were used for the rarefied scores."
+        )
+    nearly_uniform = [groups.labels[g] for g in np.flatnonzero(rarefied.nearly_uniform).tolist()]
+    if nearly_uniform and rarefied.contributions is not None:
+        notes.append(
+            f"The items of {_list_labels(nearly_uniform)} are nearly all alike, and intervals of such scores and of "
+            "ratios with them would not hold; those of differences do."
+        )
+    return notes
+
+
+def _list_labels(labels: list[Any]) -> str:
+    """The first labels, and how many more there are."""
+    names = ", ".join(brief(label) for label in labels[:3])
+    return names if len(labels) <= 3 else f"{names} and {len(labels) - 3:,} more groups"

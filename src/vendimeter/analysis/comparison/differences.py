@@ -1,4 +1,9 @@
-"""Differences between groups at a common size: how large, how sure, and whether chance would make them."""
+"""Differences between groups at a common size: jackknife intervals, and permutation tests with Holm's adjustment.
+
+In a permutation test the items that are in one of the two groups only are dealt out anew among the two; those in both
+stay in both. Every deal is as likely as the true one if the groups come from one population, whatever it is, so that
+the p-value (1 + deals that differ as much)/(1 + deals) is right for any kernel, order and size.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.analysis.comparison.common_size import Pool, Rarefied, quantile, side_of, standard_error
+from vendimeter.analysis.comparison.common_size import Pool, Rarefied, side_of, standard_error, t_quantile
 from vendimeter.analysis.comparison.groups import Groups
 from vendimeter.data.arrays import plain
 from vendimeter.errors import InputError, brief, group_name, unknown
@@ -23,141 +28,23 @@ if TYPE_CHECKING:
     from vendimeter.plots import Display
 
 __all__ = [
-    "MOST",
     "Differences",
-    "Wanted",
-    "differences_of",
+    "PairOptions",
+    "choose_pairs",
+    "compare_pairs",
     "holm",
     "items_tested",
-    "pairs_of",
     "permutation_test",
 ]
 
+MAX_PAIRS = 100  # upper bound of comparisons by default
+LEVEL_TOLERANCE = 1e-9  # absolute, of the level 1 − confidence
 
-# -------------------------------------------------------------------------------------------------------- permutations
-
-# Permutation tests: how often two groups differ as much when their items are dealt out at random.
-#
-# The items that are in one of the two groups only are dealt out anew among the two; those in both stay in both. Every
-# deal is as likely as the true one if the groups come from one population, whatever it is, so that the p-value
-# (1 + deals that differ as much)/(1 + deals) is right for any kernel, order and size.
-
+# Limits of the permutation tests.
 WORK = 5e10  # of all deals of all comparisons, in cubes of the sides of matrices
-LEAST = 100  # items of each group in a test, if there are so many, whatever that takes
-TIES = 1e-10  # differences of entropies that rounding may have made
-
-CHUNK = 4096  # subsets that are scored at a time
-
-
-class _Part(NamedTuple):
-    """Items of which there may be several copies."""
-
-    items: np.ndarray
-    copies: np.ndarray
-
-    @property
-    def size(self) -> int:
-        return int(self.copies.sum())
-
-    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """So many of them at random, without replacement."""
-        ends = np.cumsum(self.copies)
-        return self.items[np.searchsorted(ends, rng.choice(self.size, count, replace=False), side="right")]
-
-
-def items_tested(groups: Groups, size: int, comparisons: int, permutations: int) -> int:
-    """How many items of each group a test takes: the common size, or fewer where that would take long."""
-    deals = 2.0 * max(1, comparisons) * max(1, permutations)
-    side = max(LEAST, int((WORK / deals) ** (1 / 3)))
-    return size if side_of(groups.similarity, size) <= side else min(size, side)
-
-
-def permutation_test(
-    groups: Groups, first: int, second: int, size: int, q: float, permutations: int, rng: int
-) -> float:
-    """The two-sided p-value of the difference of two groups at a size; NaN where one is within the other.
-
-    Parameters
-    ----------
-    groups : Groups
-        All groups.
-    first, second : int
-        Positions of the two.
-    size : int
-        How many items of each are taken, at random where there are more.
-    q : float
-        The order.
-    permutations : int
-        How many deals.
-    rng : int
-        Seed.
-    """
-    draws = generator(rng, f"permutations {first} {second}")
-    own, other, both = _parts(groups, first, second)
-    # Each group is represented as it is: with as large a part of items that are in both.
-    kept = [_kept(part.size, both.size, size) for part in (own, other)]
-    alone = [size - k for k in kept]
-    if min(alone) == 0:
-        return float("nan")
-    shared = both.draw(max(kept), draws)
-    dealt = np.concatenate([own.draw(alone[0], draws), other.draw(alone[1], draws)])
-    items, place = np.unique(np.concatenate([shared, dealt]), return_inverse=True)
-    stay, move = place[: len(shared)], place[len(shared) :]
-    pool = Pool(groups.similarity, items, size)
-    found = []
-    for begin in range(0, permutations + 1, CHUNK):
-        count = min(CHUNK, permutations + 1 - begin)
-        deals = draws.permuted(np.tile(move, (count, 1)), axis=1)
-        if begin == 0:
-            deals[0] = move  # as it is
-        entropies = [
-            np.log(pool.scores(np.column_stack([np.tile(stay[:k], (count, 1)), part]), q))
-            for k, part in zip(kept, (deals[:, : alone[0]], deals[:, alone[0] :]), strict=True)
-        ]
-        found.append(np.abs(entropies[0] - entropies[1]))
-    gaps = np.concatenate(found)
-    return float(np.count_nonzero(gaps >= gaps[0] - TIES) / (permutations + 1))
-
-
-def _parts(groups: Groups, first: int, second: int) -> tuple[_Part, _Part, _Part]:
-    """What is only in the first, only in the second, and in both."""
-    one, two = (_Part(groups.items(g), groups.copies(g)) for g in (first, second))
-    if groups.apart:
-        nothing = np.zeros(0, dtype=np.int64)
-        return one, two, _Part(nothing, nothing)
-    in_two, in_one = np.isin(one.items, two.items), np.isin(two.items, one.items)
-    return (
-        _Part(one.items[~in_two], one.copies[~in_two]),
-        _Part(two.items[~in_one], two.copies[~in_one]),
-        _Part(one.items[in_two], one.copies[in_two]),
-    )
-
-
-def _kept(alone: int, both: int, size: int) -> int:
-    """How many of the items that are in both stand for them in one group, of which `alone` are in it only."""
-    return min(both, max(size - alone, round(size * both / (alone + both))))
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """p-values adjusted for their number, by Holm's method; NaN stays and does not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> holm(np.array([0.01, 0.04, 0.03, np.nan]))
-    array([0.03, 0.06, 0.06,  nan])
-    """
-    adjusted = np.full(len(p), np.nan)
-    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
-    steps = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
-# --------------------------------------------------------------------------------------------------------- differences
-
-MOST = 100  # comparisons that are made without being asked for
-ROUNDING = 1e-9  # of 1 − confidence
+LEAST = 100  # items of each group in a test, if there are so many, whatever the cost
+TIE_TOLERANCE = 1e-10  # upper bound of differences of entropies that are rounding
+DEALS_AT_ONCE = 4096  # subsets that are scored at a time
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -229,22 +116,22 @@ class Differences(Result):
             )
         ratio = f"{self.ratio[largest]:.3g}"
         ratio = "1.00" if ratio == "1" else ratio  # about as diverse, and not for certain the same
-        most = (
+        largest_text = (
             f"{group_name(self.groups[largest])} has {ratio} times the diversity of "
             f"{group_name(self.references[largest])}{interval}"
         )
         # Of comparisons with one group alone, others may differ more from each other.
-        one = len(self) > 1 and len(set(map(str, self.references))) == 1
-        with_one = f", all with {group_name(self.references[0])}" if one else ""
-        words = [f"{count}{with_one}; the largest difference: {most}."]
+        single_reference = len(self) > 1 and len(set(map(str, self.references))) == 1
+        all_with = f", all with {group_name(self.references[0])}" if single_reference else ""
+        sentences = [f"{count}{all_with}; the largest difference: {largest_text}."]
         level = 1 - self.confidence
-        if np.count_nonzero(~np.isnan(self.p)) and self.least <= level + ROUNDING:
-            found = int(np.count_nonzero(self.p_adjusted <= level + ROUNDING))
-            words.append(
-                f"{found:,} of {count} {'has' if found == 1 else 'have'} a p-value of at most {level:.2g} after Holm's "
-                f"adjustment (permutation tests of {self.tested_size:,} items a group)."
+        if np.count_nonzero(~np.isnan(self.p)) and self.least <= level + LEVEL_TOLERANCE:
+            n_significant = int(np.count_nonzero(self.p_adjusted <= level + LEVEL_TOLERANCE))
+            sentences.append(
+                f"{n_significant:,} of {count} {'has' if n_significant == 1 else 'have'} a p-value of at most "
+                f"{level:.2g} after Holm's adjustment (permutation tests of {self.tested_size:,} items a group)."
             )
-        return " ".join(words)
+        return " ".join(sentences)
 
     def _columns(self) -> dict[str, Any]:
         names = ("difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high", "p")
@@ -259,7 +146,7 @@ class Differences(Result):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON (a missing number is None)."""
         labels = {"groups": self.groups, "references": self.references}
-        return super().to_dict() | {name: list(map(_plain, held)) for name, held in labels.items()}
+        return super().to_dict() | {name: list(map(_plain, values)) for name, values in labels.items()}
 
     def plot(self, ax: Any = None) -> Display:
         """The ratios with their intervals, the largest differences first."""
@@ -269,8 +156,8 @@ class Differences(Result):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What was asked for: pairs of positions (group, reference), deals of a test, the confidence, and the seed."""
+class PairOptions:
+    """Pairs of positions (group, reference), the number of deals of a test, the confidence, and the seed."""
 
     pairs: list[tuple[int, int]]
     permutations: int
@@ -278,61 +165,61 @@ class Wanted:
     rng: int
 
 
-def pairs_of(
-    labels: list[Any], able: np.ndarray, reference: Any, every: bool
+def choose_pairs(
+    labels: list[Any], comparable: np.ndarray, reference: Any, all_pairs: bool
 ) -> tuple[list[tuple[int, int]], list[str]]:
-    """Which groups to compare, (group, reference) by position, and what is left away.
+    """Which pairs of groups to compare, as positions (group, reference), and a note where none are compared.
 
     Parameters
     ----------
     labels : list
         Of all groups.
-    able : ndarray of bool
+    comparable : ndarray of bool
         Which of them can be compared.
     reference : label, optional
         The one to compare with; the first of those that can be compared by default.
-    every : bool
+    all_pairs : bool
         Whether to compare all pairs instead.
     """
-    chosen = np.flatnonzero(able).tolist()
-    if every:
+    positions = np.flatnonzero(comparable).tolist()
+    if all_pairs:
         if reference is not None:
             raise InputError(
                 f"pairs=True compares all pairs, and reference={brief(reference)} was given; expected one of the two."
             )
-        return [(j, i) for i, j in combinations(chosen, 2)], []
+        return [(j, i) for i, j in combinations(positions, 2)], []
     if reference is None:
-        first = chosen[0] if chosen else 0
+        reference_position = positions[0] if positions else 0
     else:
         try:
-            first = labels.index(plain(reference))
+            reference_position = labels.index(plain(reference))
         except ValueError:
             raise unknown("group", reference, labels) from None
-        if not able[first]:
+        if not comparable[reference_position]:
             raise InputError(
                 f"the reference {brief(reference)} has fewer items than the others are compared at; expected a larger "
                 "group. Take another reference, or a smaller size."
             )
-    pairs = [(g, first) for g in chosen if g != first]
-    if reference is None and len(pairs) > MOST:
+    pairs = [(g, reference_position) for g in positions if g != reference_position]
+    if reference is None and len(pairs) > MAX_PAIRS:
         note = (
-            f"With {len(chosen):,} groups, no two were compared (by default up to {MOST} comparisons are made): "
-            "pass reference= a label to compare all with it, or pairs=True for all pairs."
+            f"With {len(positions):,} groups, no two were compared (by default up to {MAX_PAIRS} comparisons are "
+            "made): pass reference= a label to compare all with it, or pairs=True for all pairs."
         )
         return [], [note]
     return pairs, []
 
 
-def differences_of(
+def compare_pairs(
     groups: Groups,
     scores: np.ndarray,
-    common: Rarefied | None,
+    rarefied: Rarefied | None,
     q: float,
-    wanted: Wanted,
+    options: PairOptions,
     notes: list[str],
     report: Callable[[float], None] = lambda done: None,
 ) -> Differences:
-    """Compare pairs of groups.
+    """Differences and ratios of the scores of pairs of groups, with jackknife intervals and permutation tests.
 
     Parameters
     ----------
@@ -340,86 +227,214 @@ def differences_of(
         All groups.
     scores : ndarray
         What is compared, one a group.
-    common : Rarefied, optional
-        Where these come from; without it, or without its jackknife, there are no intervals.
+    rarefied : Rarefied, optional
+        The rarefaction that the scores come from; without it, or without its jackknife, there are no intervals.
     q : float
         The order.
-    wanted : Wanted
-        What was asked for.
+    options : PairOptions
+        Which pairs, and how they are tested.
     notes : list of str
         What was not computed.
     report : callable
         Is told how far it is.
     """
-    pairs, labels = wanted.pairs, groups.labels
-    one, two = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
-    difference, ratio = scores[one] - scores[two], scores[one] / scores[two]
-    reach, log_reach = (np.full(len(pairs), np.nan) for _ in range(2))
-    if common is not None and common.shifts is not None and common.bends is not None:
-        times = quantile(wanted.confidence)
-        shifts, bends = common.shifts, common.bends
-        reach = times * standard_error(shifts[one] - shifts[two], bends[one] - bends[two])
-        shifts, bends = (held / scores[:, None] for held in (shifts, bends))
-        log_reach = times * standard_error(shifts[one] - shifts[two], bends[one] - bends[two])
-        log_reach[common.few[one] | common.few[two]] = np.nan
-    p = np.full(len(pairs), np.nan)
-    tested = None
-    if common is not None and wanted.permutations and pairs:
-        tested = items_tested(groups, common.size, len(pairs), wanted.permutations)
+    pairs, labels = options.pairs, groups.labels
+    first, second = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+    difference, ratio = scores[first] - scores[second], scores[first] / scores[second]
+    margin, log_margin = (np.full(len(pairs), np.nan) for _ in range(2))
+    if (
+        rarefied is not None
+        and rarefied.contributions is not None
+        and rarefied.second_differences is not None
+    ):
+        quantile = t_quantile(options.confidence)
+        contributions, second_differences = rarefied.contributions, rarefied.second_differences
+        margin = quantile * standard_error(
+            contributions[first] - contributions[second],
+            second_differences[first] - second_differences[second],
+        )
+        contributions, second_differences = (
+            per_block / scores[:, None] for per_block in (contributions, second_differences)
+        )
+        log_margin = quantile * standard_error(
+            contributions[first] - contributions[second],
+            second_differences[first] - second_differences[second],
+        )
+        log_margin[rarefied.nearly_uniform[first] | rarefied.nearly_uniform[second]] = np.nan
+    p_values = np.full(len(pairs), np.nan)
+    tested_size = None
+    if rarefied is not None and options.permutations and pairs:
+        tested_size = items_tested(groups, rarefied.size, len(pairs), options.permutations)
         for i, (g, h) in enumerate(pairs):
             report(i / len(pairs))
-            p[i] = permutation_test(groups, g, h, tested, q, wanted.permutations, wanted.rng)
-        notes = notes + _tested(groups, wanted, p, common.size, tested)
+            p_values[i] = permutation_test(groups, g, h, tested_size, q, options.permutations, options.rng)
+        notes = notes + _test_notes(groups, options, p_values, rarefied.size, tested_size)
     return Differences(
-        groups=tuple(labels[g] for g in one.tolist()),
-        references=tuple(labels[g] for g in two.tolist()),
+        groups=tuple(labels[g] for g in first.tolist()),
+        references=tuple(labels[g] for g in second.tolist()),
         difference=frozen(difference),
-        difference_low=frozen(difference - reach),
-        difference_high=frozen(difference + reach),
+        difference_low=frozen(difference - margin),
+        difference_high=frozen(difference + margin),
         ratio=frozen(ratio),
-        ratio_low=frozen(ratio * np.exp(-log_reach)),
-        ratio_high=frozen(ratio * np.exp(log_reach)),
-        p=frozen(p),
-        p_adjusted=frozen(holm(p)),
-        shared=frozen(_shared(groups, pairs)),
-        confidence=wanted.confidence,
-        permutations=wanted.permutations,
-        size=None if common is None else common.size,
-        tested_size=tested,
+        ratio_low=frozen(ratio * np.exp(-log_margin)),
+        ratio_high=frozen(ratio * np.exp(log_margin)),
+        p=frozen(p_values),
+        p_adjusted=frozen(holm(p_values)),
+        shared=frozen(_shared_counts(groups, pairs)),
+        confidence=options.confidence,
+        permutations=options.permutations,
+        size=None if rarefied is None else rarefied.size,
+        tested_size=tested_size,
         notes=tuple(notes),
     )
 
 
-def _shared(groups: Groups, pairs: list[tuple[int, int]]) -> np.ndarray:
+def _shared_counts(groups: Groups, pairs: list[tuple[int, int]]) -> np.ndarray:
+    """How many items of the group the reference shares, copies counted, for each pair."""
     if not groups.shared:
         return np.zeros(len(pairs), dtype=np.int64)
-    found = [
-        int(groups.copies(g)[np.isin(groups.items(g), groups.items(h))].sum()) for g, h in pairs
-    ]  # copies of an item are shared with it
-    return np.array(found, dtype=np.int64)
+    # All copies of a shared item are shared.
+    counts = [int(groups.copies(g)[np.isin(groups.items(g), groups.items(h))].sum()) for g, h in pairs]
+    return np.array(counts, dtype=np.int64)
 
 
-def _tested(groups: Groups, wanted: Wanted, p: np.ndarray, size: int, tested: int) -> list[str]:
-    """What there is to say about the tests."""
+def _test_notes(
+    groups: Groups, options: PairOptions, p_values: np.ndarray, size: int, tested_size: int
+) -> list[str]:
+    """Notes on the tests: fewer items than the common size, too few deals to be significant, pairs without a test."""
     notes = []
-    if tested < size:
+    if tested_size < size:
         notes.append(
-            f"The tests took {tested:,} items of each group, not {size:,}, so as not to take long (the differences and "
-            "intervals are those of the common size)."
+            f"The tests took {tested_size:,} items of each group, not {size:,}, so as not to take long (the "
+            "differences and intervals are those of the common size)."
         )
-    made, level = int(np.count_nonzero(~np.isnan(p))), 1 - wanted.confidence
-    if made > (wanted.permutations + 1) * (level + ROUNDING):
-        needed = math.ceil(made / level - ROUNDING) - 1
+    n_tests, level = int(np.count_nonzero(~np.isnan(p_values))), 1 - options.confidence
+    if n_tests > (options.permutations + 1) * (level + LEVEL_TOLERANCE):
+        needed = math.ceil(n_tests / level - LEVEL_TOLERANCE) - 1
         notes.append(
-            f"{made:,} tests of {wanted.permutations:,} deals cannot have an adjusted p-value of {level:.2g} or less; "
-            f"pass permutations={needed} or more, or compare fewer groups."
+            f"{n_tests:,} tests of {options.permutations:,} deals cannot have an adjusted p-value of {level:.2g} or "
+            f"less; pass permutations={needed} or more, or compare fewer groups."
         )
-    without = [wanted.pairs[i] for i in np.flatnonzero(np.isnan(p)).tolist()]
-    if without:
-        g, h = (brief(groups.labels[place]) for place in without[0])
-        more = f" (and {len(without) - 1:,} other pairs)" if len(without) > 1 else ""
+    untested = [options.pairs[i] for i in np.flatnonzero(np.isnan(p_values)).tolist()]
+    if untested:
+        g, h = (brief(groups.labels[position]) for position in untested[0])
+        more = f" (and {len(untested) - 1:,} other pairs)" if len(untested) > 1 else ""
         notes.append(
             f"There is no test of {g} against {h}{more}: (nearly) all items of one are in the other, and only items of "
             "one of them can be dealt out anew."
         )
     return notes
+
+
+# ---------------------------------------------------------------------------------------------------- permutation tests
+
+
+def items_tested(groups: Groups, size: int, comparisons: int, permutations: int) -> int:
+    """How many items of each group a test takes: the common size, or fewer where that would take long."""
+    deals = 2.0 * max(1, comparisons) * max(1, permutations)
+    side = max(LEAST, int((WORK / deals) ** (1 / 3)))
+    return size if side_of(groups.similarity, size) <= side else min(size, side)
+
+
+def permutation_test(
+    groups: Groups, first: int, second: int, size: int, q: float, permutations: int, rng: int
+) -> float:
+    """The two-sided p-value of the difference of two groups at a size; NaN where one is within the other.
+
+    Parameters
+    ----------
+    groups : Groups
+        All groups.
+    first, second : int
+        Positions of the two.
+    size : int
+        How many items of each are taken, at random where there are more.
+    q : float
+        The order.
+    permutations : int
+        How many deals.
+    rng : int
+        Seed.
+    """
+    random_state = generator(rng, f"permutations {first} {second}")
+    first_only, second_only, shared = _split_shared(groups, first, second)
+    # Each group is represented as it is: with the same fraction of shared items as it has.
+    shared_counts = [_shared_count(single.size, shared.size, size) for single in (first_only, second_only)]
+    single_counts = [size - kept for kept in shared_counts]
+    if min(single_counts) == 0:
+        return float("nan")
+    shared_draw = shared.draw(max(shared_counts), random_state)
+    single_draw = np.concatenate(
+        [first_only.draw(single_counts[0], random_state), second_only.draw(single_counts[1], random_state)]
+    )
+    items, positions = np.unique(np.concatenate([shared_draw, single_draw]), return_inverse=True)
+    stay, moving = positions[: len(shared_draw)], positions[len(shared_draw) :]
+    pool = Pool(groups.similarity, items, size)
+    chunks = []
+    for begin in range(0, permutations + 1, DEALS_AT_ONCE):
+        count = min(DEALS_AT_ONCE, permutations + 1 - begin)
+        deals = random_state.permuted(np.tile(moving, (count, 1)), axis=1)
+        if begin == 0:
+            deals[0] = moving  # the observed assignment
+        entropies = [
+            np.log(pool.scores(np.column_stack([np.tile(stay[:kept], (count, 1)), dealt]), q))
+            for kept, dealt in zip(
+                shared_counts, (deals[:, : single_counts[0]], deals[:, single_counts[0] :]), strict=True
+            )
+        ]
+        chunks.append(np.abs(entropies[0] - entropies[1]))
+    gaps = np.concatenate(chunks)
+    return float(np.count_nonzero(gaps >= gaps[0] - TIE_TOLERANCE) / (permutations + 1))
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """p-values adjusted for their number, by Holm's method; NaN stays and does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> holm(np.array([0.01, 0.04, 0.03, np.nan]))
+    array([0.03, 0.06, 0.06,  nan])
+    """
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+class _Items(NamedTuple):
+    """Items with their numbers of copies."""
+
+    items: np.ndarray
+    copies: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of items, copies counted."""
+        return int(self.copies.sum())
+
+    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """A random sample without replacement, as positions of items."""
+        ends = np.cumsum(self.copies)
+        return self.items[np.searchsorted(ends, rng.choice(self.size, count, replace=False), side="right")]
+
+
+def _split_shared(groups: Groups, first: int, second: int) -> tuple[_Items, _Items, _Items]:
+    """The items of the first group only, of the second only, and of both."""
+    first_items, second_items = (_Items(groups.items(g), groups.copies(g)) for g in (first, second))
+    if groups.separate_copies:
+        empty = np.zeros(0, dtype=np.int64)
+        return first_items, second_items, _Items(empty, empty)
+    in_second = np.isin(first_items.items, second_items.items)
+    in_first = np.isin(second_items.items, first_items.items)
+    return (
+        _Items(first_items.items[~in_second], first_items.copies[~in_second]),
+        _Items(second_items.items[~in_first], second_items.copies[~in_first]),
+        _Items(first_items.items[in_second], first_items.copies[in_second]),
+    )
+
+
+def _shared_count(single: int, shared: int, size: int) -> int:
+    """How many of `size` items drawn from one group are shared ones; `single` of its items are in this group only."""
+    return min(shared, max(size - single, round(size * shared / (single + shared))))

@@ -22,11 +22,11 @@ from vendimeter.solvers.solve import run
 
 __all__ = ["Partition", "overlap_cost", "overlaps", "partition"]
 
-HELD_BYTES = 64 << 20  # of the columns of the groups' d×d matrices that are held at a time
+COLUMN_BYTES = 64 << 20  # upper bound of the columns of the groups' d×d matrices in memory at a time
 
 
 class Partition(NamedTuple):
-    """Within (alpha), between (beta) and in all (gamma), with what rounding or the solver leaves open of beta."""
+    """Diversity within (alpha), between (beta) and in all groups (gamma), and the bounds of beta."""
 
     alpha: float
     beta: float
@@ -37,7 +37,7 @@ class Partition(NamedTuple):
 def partition(
     similarity: Similarity, members: Grouping, shares: np.ndarray, scores: np.ndarray, q: float, rng: int
 ) -> Partition:
-    """The partition of the diversity of order q.
+    """The partition of the diversity of order q into alpha, beta and gamma.
 
     Parameters
     ----------
@@ -54,24 +54,24 @@ def partition(
     rng : int
         Seed of what is random in a solver.
     """
-    weights = mixture(members, shares, similarity.n)
+    weights = mixture_weights(members, shares, similarity.n)
     uniform = bool((weights == weights[0]).all())
-    chosen, solution = run(Problem(similarity, None if uniform else weights, [q], rng=rng))
-    gamma = to_score(solution, chosen, q, int(members.sizes.sum()), similarity.kernel)
+    plan, solution = run(Problem(similarity, None if uniform else weights, [q], rng=rng))
+    gamma = to_score(solution, plan, q, int(members.sizes.sum()), similarity.kernel)
     present = shares > 0
-    alpha, low, high = (_within(column, shares[present], q) for column in scores[present].T)
-    return Partition(alpha, gamma / alpha, gamma, (gamma.bounds[0] / high, gamma.bounds[1] / low))
+    alpha, alpha_low, alpha_high = (_alpha(column, shares[present], q) for column in scores[present].T)
+    return Partition(alpha, gamma / alpha, gamma, (gamma.bounds[0] / alpha_high, gamma.bounds[1] / alpha_low))
 
 
-def mixture(members: Grouping, shares: np.ndarray, n: int) -> np.ndarray:
+def mixture_weights(members: Grouping, shares: np.ndarray, n: int) -> np.ndarray:
     """The weight of each item in Σ w_g ρ_g, an item of several groups counted in each of them."""
     sizes = np.diff(members.starts)
-    own = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
-    weights = np.bincount(members.items, weights=own * np.repeat(shares, sizes), minlength=n)
+    item_weights = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
+    weights = np.bincount(members.items, weights=item_weights * np.repeat(shares, sizes), minlength=n)
     return weights / weights.sum()
 
 
-def _within(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
+def _alpha(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
     """(Σ w tr ρ^q)^(1/(1−q)) with tr ρ^q = VS^(1−q); exp(Σ w log VS) at q = 1, and the least VS at q = ∞."""
     if math.isinf(q):
         return float(scores.min())
@@ -80,7 +80,7 @@ def _within(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
     if q == 1:
         return math.exp(mean)
     powers = (1 - q) * (logs - mean)
-    if np.abs(powers).max() < 1:  # near q = 1 the sum is 1 and a little
+    if np.abs(powers).max() < 1:  # near q = 1 the sum is close to 1
         total = math.log1p(float(shares @ np.expm1(powers)))
     else:
         top = float(powers.max())
@@ -88,79 +88,81 @@ def _within(scores: np.ndarray, shares: np.ndarray, q: float) -> float:
     return math.exp(mean + total / (1 - q))
 
 
-# ------------------------------------------------------------------------------------------------ how alike groups are
+# -------------------------------------------------------------------------------------------- similarity of groups
 
 
 def overlaps(similarity: Similarity, members: Grouping) -> np.ndarray:
     """tr(ρ_g ρ_h)/√(tr ρ_g² tr ρ_h²) for every two groups, by the cheapest way; NaN for empty ones."""
-    shares = _matrix_of(members, similarity.n)
-    if _by_columns(similarity, members) < _by_pairs(similarity, members):
-        products = _from_features(similarity, members, shares)  # type: ignore[arg-type]
+    shares = _membership_matrix(members, similarity.n)
+    if _cost_by_features(similarity, members) < _cost_by_pairs(similarity, members):
+        products = _products_from_features(similarity, members, shares)  # type: ignore[arg-type]
     elif isinstance(similarity, Matrix) and similarity.sparse:
         products = (shares @ similarity.data.multiply(similarity.data) @ shares.T).toarray()
     else:
-        products = _from_pairs(similarity, shares)
-    own = np.sqrt(np.diagonal(products))
+        products = _products_from_pairs(similarity, shares)
+    norms = np.sqrt(np.diagonal(products))
     with np.errstate(invalid="ignore"):
-        found = products / own[:, None] / own
-    found[(np.diff(members.starts) == 0)] = np.nan
-    # What is identical is 1 and not 1 + 2⁻⁵²: rounding, against the inequality of Cauchy and Schwarz.
-    found = np.minimum((found + found.T) / 2, 1.0)
-    np.fill_diagonal(found, np.where(np.isnan(np.diagonal(found)), np.nan, 1.0))
-    return found
+        cosines = products / norms[:, None] / norms
+    cosines[(np.diff(members.starts) == 0)] = np.nan
+    # Rounding may violate the inequality of Cauchy and Schwarz by an ulp: identical groups are 1, not 1 + 2⁻⁵².
+    cosines = np.minimum((cosines + cosines.T) / 2, 1.0)
+    np.fill_diagonal(cosines, np.where(np.isnan(np.diagonal(cosines)), np.nan, 1.0))
+    return cosines
 
 
 def overlap_cost(similarity: Similarity, members: Grouping) -> float:
     """Floating-point operations that `overlaps` takes, about."""
-    return min(_by_columns(similarity, members), _by_pairs(similarity, members))
+    return min(_cost_by_features(similarity, members), _cost_by_pairs(similarity, members))
 
 
-def _by_columns(similarity: Similarity, members: Grouping) -> float:
+def _cost_by_features(similarity: Similarity, members: Grouping) -> float:
+    """Operations of `_products_from_features`; infinite where that is impossible."""
     if not isinstance(similarity, Features) or similarity.sparse:
         return math.inf
     return 2.0 * similarity.width**2 * (len(members.items) + len(members.labels) ** 2 / 2)
 
 
-def _by_pairs(similarity: Similarity, members: Grouping) -> float:
+def _cost_by_pairs(similarity: Similarity, members: Grouping) -> float:
+    """Operations over all pairs of items."""
     if isinstance(similarity, Matrix) and similarity.sparse:
         return 20.0 * similarity.data.nnz
     pairs = len(np.unique(members.items)) ** 2 / 2
     return pairs * (8.0 if isinstance(similarity, Matrix) else similarity.cost)
 
 
-def _matrix_of(members: Grouping, n: int) -> Any:
-    """Groups × items, the weights of the items in each group."""
+def _membership_matrix(members: Grouping, n: int) -> Any:
+    """The sparse matrix groups × items of the weights of the items in each group."""
     from scipy import sparse
 
     sizes = np.diff(members.starts)
-    own = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
-    return sparse.csr_array((own, members.items, members.starts), shape=(len(sizes), n))
+    item_weights = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
+    return sparse.csr_array((item_weights, members.items, members.starts), shape=(len(sizes), n))
 
 
-def _from_features(features: Features, members: Grouping, shares: Any) -> np.ndarray:
-    """From the d×d matrices of the groups, some of their columns at a time."""
+def _products_from_features(features: Features, members: Grouping, shares: Any) -> np.ndarray:
+    """tr(ρ_g ρ_h) from the d×d matrices of the groups, some of their columns at a time."""
     count, width = len(members.labels), features.width
-    most = HELD_BYTES if features.like is None else DEVICE_BYTES
-    step = max(1, min(width, most // (8 * width * count)))
+    limit = COLUMN_BYTES if features.like is None else DEVICE_BYTES
+    step = max(1, min(width, limit // (8 * width * count)))
     total: Any = 0.0
     for first in range(0, width, step):
         columns = slice(first, min(first + step, width))
         flat = [
-            _some_columns(features, members.items[part], shares.data[part], columns)
-            for part in map(slice, members.starts[:-1], members.starts[1:])
+            _operator_columns(features, members.items[entries], shares.data[entries], columns)
+            for entries in map(slice, members.starts[:-1], members.starts[1:])
         ]
-        held = namespace(flat[0]).stack(flat)
-        total = total + held @ transposed(held)
+        columns_of_groups = namespace(flat[0]).stack(flat)
+        total = total + columns_of_groups @ transposed(columns_of_groups)
     return to_host(total)
 
 
-def _some_columns(features: Features, items: np.ndarray, weights: np.ndarray, columns: slice) -> Any:
-    """Some columns of Σ p φφᵀ of a group, one after another."""
+def _operator_columns(features: Features, items: np.ndarray, weights: np.ndarray, columns: slice) -> Any:
+    """Some columns of Σ p φφᵀ of a group, as one vector."""
     width = features.width
     total: Any = None
-    for part in blocks(len(items), width, most=4 * BLOCK_BYTES if features.like is None else DEVICE_BYTES):
-        rows = features.rows(span(items[part]))
-        scaled = rows[:, columns] * move(weights[part], rows)[:, None]
+    for batch in blocks(len(items), width, most=4 * BLOCK_BYTES if features.like is None else DEVICE_BYTES):
+        rows = features.rows(span(items[batch]))
+        scaled = rows[:, columns] * move(weights[batch], rows)[:, None]
         product = transposed(rows) @ scaled
         total = product if total is None else total + product
     if total is None:
@@ -169,8 +171,8 @@ def _some_columns(features: Features, items: np.ndarray, weights: np.ndarray, co
     return namespace(total).reshape(total, (-1,))
 
 
-def _from_pairs(similarity: Similarity, shares: Any) -> np.ndarray:
-    """From tiles of the squared similarities of the items that are in a group."""
+def _products_from_pairs(similarity: Similarity, shares: Any) -> np.ndarray:
+    """tr(ρ_g ρ_h) from tiles of the squared similarities of the items that are in a group."""
     items = np.unique(shares.indices)
     shares = shares[:, items]
     total = np.zeros((shares.shape[0],) * 2)

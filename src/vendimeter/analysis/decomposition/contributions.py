@@ -1,4 +1,4 @@
-"""What each sample contributes to the score: contributions."""
+"""What each sample contributes to the score: its share of the entropy, its rarity, and the score without it."""
 
 from __future__ import annotations
 
@@ -27,122 +27,12 @@ from vendimeter.threads import run, workers
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["HEAVY", "Contributions", "Shares", "contributions", "in_order", "shares_of"]
+__all__ = ["HEAVY", "Contributions", "EntropyShares", "compute_shares", "contributions", "removal_order"]
 
-
-# -------------------------------------------------------------------------------------------------------------- shares
-
-# What each item has of the entropy, from its coordinates in the eigenbasis: its share, its rarity, what it adds.
-#
-# Every entropy here is a sum Σ λ g(λ) over the eigenvalues, and λ_a = Σ_i p_i y_ia², so that it is also a sum over the
-# items, of p_i Σ_a y_ia² g(λ_a). For q = 1, g = −log λ, and an item's sum is −φᵀ log ρ φ. For other orders it is that
-# of
-# Tsallis, g = (1 − λ^(q−1))/(q − 1), whose shares are multiplied by one number so that they add up to log VS_q. At q =
-# ∞
-# this would tell no items apart, and g is 0 for the largest eigenvalue and 1 for all others (1 for all, where all are
-# the largest).
-
-OUTSIDE = 1e-8  # the part of an item, squared, that may lie beyond the others by rounding
-NOTHING = 1e-12  # an entropy up to this is rounding, where there is one eigenvalue to speak of
-
-
-class Shares:
-    """Shares of the entropy of one collection, block by block.
-
-    Parameters
-    ----------
-    solution : Solution
-        All eigenvalues of the collection.
-    q : float
-        The order.
-    least : float
-        The least weight above 0 of an item.
-    leave_one_out : bool
-        Whether to tell what removing an item does to the score.
-    """
-
-    def __init__(self, solution: Solution, q: float, least: float, leave_one_out: bool):
-        spectrum = solution.spectrum
-        assert isinstance(spectrum, Eigenvalues)
-        values, threshold = spectrum.eigenvalues, spectrum.rank_threshold
-        self.q, self.score = q, spectrum.score(q).value
-        self.rank = max(1, int(np.count_nonzero(values > threshold)))
-        # Up to which eigenvalue all is counted: below 1 what rounding made would count, from 1 up it does not.
-        self._count = self.rank if q < 1 else int(np.count_nonzero(values > 0))
-        used = values[: self._count]
-        self._total = float(used.sum())
-        used, threshold = used / self._total, threshold / self._total
-        self._surprise, self._beyond = _surprises(used, q, threshold)
-        self.entropy, total = math.log(self.score), float(used @ self._surprise)
-        alike = self.rank == 1 and self.entropy < NOTHING
-        self._scale = 0.0 if alike or not total > 0 else self.entropy / total
-        self._removal: Removal | None = removal(used, q, threshold, least) if leave_one_out else None
-
-    @property
-    def removes(self) -> bool:
-        """Whether it tells what removing an item does to the score."""
-        return self._removal is not None
-
-    @property
-    def width(self) -> int:
-        """Numbers that are held for an item, besides its coordinates."""
-        return self._count + (2 if self._removal is None else self._removal.width)
-
-    def __call__(
-        self, coordinates: Any, shares: np.ndarray, taken: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """The shares of the entropy, the rarities, and the changes of the score, of some items, on the host.
-
-        Parameters
-        ----------
-        coordinates : array, shape (items, r)
-            Of the items in the eigenbasis.
-        shares : ndarray, shape (items,)
-            Their probabilities.
-        taken : ndarray, shape (items,)
-            What of its probability removing an item takes away.
-        """
-        squares = coordinates * coordinates
-        used = squares if squares.shape[1] == self._count else squares[:, : self._count]
-        rarity = to_host(used @ move(self._surprise, used)) * (self._scale / self._total)
-        absent = np.flatnonzero(shares == 0)
-        if len(absent):
-            rarity = np.where(shares == 0, self._of_absent(squares), rarity)
-        rarity = np.maximum(rarity, 0.0)
-        values = np.where(shares > 0, shares * np.where(shares > 0, rarity, 0.0), 0.0)
-        if self._removal is None:
-            return values, rarity, None
-        change = self.score * np.expm1(self._removal(used, taken / self._total))
-        return values, rarity, np.rint(change) if self.q == 0 else change
-
-    def _of_absent(self, squares: Any) -> np.ndarray:
-        """The rarity of items that have no weight, and so may lie beyond what the others span."""
-        part = squares[:, : self.rank]
-        outside = np.maximum(1 - to_host(namespace(part).sum(part, axis=1)), 0.0)
-        inside = to_host(part @ move(self._surprise[: self.rank], part)) * self._scale
-        if self._scale == 0:
-            beyond = math.inf if self.q <= 1 else 0.0
-            return np.where(outside > OUTSIDE, beyond, 0.0)
-        if math.isinf(self._beyond):
-            return np.where(outside > OUTSIDE, math.inf, inside)
-        return inside + outside * self._beyond * self._scale
-
-
-def _surprises(values: np.ndarray, q: float, threshold: float) -> tuple[np.ndarray, float]:
-    """The function g at the eigenvalues, and at 0."""
-    if math.isinf(q):
-        others = (values < values[0] - threshold).astype(np.float64)
-        return others if others.any() else np.ones_like(values), 1.0
-    logs = np.log(values)
-    if q == 1:
-        return -logs, math.inf
-    return -np.expm1((q - 1) * logs) / (q - 1), 1 / (q - 1) if q > 1 else math.inf
-
-
-# ------------------------------------------------------------------------------------------------------- decomposition
-
-HEAVY = 0.5  # an item with more of the weight is left out for real: what is left would be a small difference
-RISE = 1e-12  # by which part of itself the score has to change for that to be more than rounding
+HEAVY = 0.5  # an item with more of the weight is really left out: the rest would be a difference with cancellation
+RISE_TOLERANCE = 1e-12  # relative change of the score up to which it is rounding
+OUTSIDE_TOLERANCE = 1e-8  # squared part of an item outside the span of the others up to which it is rounding
+ZERO_ENTROPY = 1e-12  # an entropy up to this is rounding, where the rank is 1
 
 
 @collected
@@ -191,10 +81,10 @@ def contributions(
     differ; at q = ∞ they are in proportion to pᵢ times the part of φᵢ outside the eigenspace of the largest eigenvalue.
 
     Leaving out costs no eigensolve an item: an integral over log det(ρ − αφφᵀ + t)/det(ρ + t) needs matrix products
-    only, and is right to rounding for every order (`vendimeter.analysis.decomposition.leave_one_out` has the derivation). Only an
-    item with more than half of all weight is left out for real, and for orders beyond 2 one that holds nearly all of
-    Σ λ^q. Without uniform weights, removing a heavy item that is like all others may change the score more than
-    removing a rare one of little weight.
+    only, and is right to rounding for every order (`vendimeter.analysis.decomposition.leave_one_out` has the
+    derivation). Only an item with more than half of all weight is left out for real, and for orders beyond 2 one that
+    holds nearly all of Σ λ^q. Without uniform weights, removing a heavy item that is like all others may change the
+    score more than removing a rare one of little weight.
 
     Features of d columns take O(nd²) operations and memory for some blocks and d×d; nothing n×n is built. Kernels
     without features take the eigenvectors of the n×n matrix of distinct items, up to 8,192 of them (`TooLargeError`
@@ -221,80 +111,34 @@ def contributions(
     leave_one_out = check_flag(leave_one_out, "leave_one_out")
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     uniform = weights is None and counts is None
-    found = decompose(similarity, None if uniform else shares)
-    taken = shares if counts is None else np.where(shares > 0, 1 / n, 0.0)
-    parts = Shares(found.solution, order, float(taken[taken > 0].min()), leave_one_out)
+    decomposition = decompose(similarity, None if uniform else shares)
+    removed_weights = shares if counts is None else np.where(shares > 0, 1 / n, 0.0)
+    entropy_shares = EntropyShares(
+        decomposition.solution, order, float(removed_weights[removed_weights > 0].min()), leave_one_out
+    )
     with Progress("contributions") as bar:
-        values, rarity, change = shares_of(found, parts, shares, taken, bar.step)
-    heavy = int(taken.argmax())
-    if change is not None and taken[heavy] > HEAVY:
-        change[heavy] = _without(similarity, shares, heavy, order) - parts.score
+        values, rarity, change = compute_shares(
+            decomposition, entropy_shares, shares, removed_weights, bar.step
+        )
+    heaviest = int(removed_weights.argmax())
+    if change is not None and removed_weights[heaviest] > HEAVY:
+        change[heaviest] = _score_without(similarity, shares, heaviest, order) - entropy_shares.score
     return Contributions(
         score=score_of(
-            found.solution, order, n, similarity.kernel, "the eigenvectors tell what each item contributes"
+            decomposition.solution,
+            order,
+            n,
+            similarity.kernel,
+            "the eigenvectors tell what each item contributes",
         ),
         n=n,
         q=order,
         values=frozen(values),
         rarity=frozen(rarity),
         leave_one_out=None if change is None else frozen(change),
-        mean_similarity=frozen(_mean_similarity(similarity, found, shares)),
+        mean_similarity=frozen(_mean_similarity(similarity, decomposition, shares)),
         weights=frozen(shares),
     )
-
-
-def shares_of(
-    found: Decomposition,
-    parts: Shares,
-    shares: np.ndarray,
-    taken: np.ndarray,
-    step: Callable[[float], None] = lambda done: None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Shares of the entropy, rarities and changes of the score, of all items."""
-    values, rarity = np.empty(found.n), np.empty(found.n)
-    change = np.empty(found.n) if parts.removes else None
-    blocks = found.parts(parts.width)
-
-    def work(own: list[slice], step: Callable[[float], None] | None = None) -> None:
-        for i, part in enumerate(own):
-            if step is not None:
-                step(i / len(own))
-            values[part], rarity[part], changes = parts(found.coordinates(part), shares[part], taken[part])
-            if change is not None:
-                change[part] = changes
-
-    # Half of the work is element by element, which BLAS's threads would not share.
-    with workers(len(blocks) if found.like is None else 1) as count:
-        first, *others = (blocks[i::count] for i in range(count))
-        run([functools.partial(work, first, step), *(functools.partial(work, own) for own in others)])
-    return values, rarity, change
-
-
-def _without(similarity: Similarity, shares: np.ndarray, item: int, q: float) -> float:
-    """The score of all others, by their own eigenvalues; not a number where there are none."""
-    lighter = shares.copy()
-    lighter[item] = 0.0
-    if not lighter.any():
-        return float("nan")
-    others, places = present(similarity, lighter)
-    found = decompose(others, lighter[places] / lighter[places].sum())
-    return found.solution.spectrum.score(q).value
-
-
-def _mean_similarity(similarity: Similarity, found: Decomposition, shares: np.ndarray) -> np.ndarray:
-    """K p: from features directly, else by the eigenvectors, so that no similarity is computed twice."""
-    if isinstance(similarity, Features):
-        return row_sums(similarity, shares, shares)
-    mean = np.zeros(len(found.values))
-    for part in found.parts():
-        mean += to_host(move(shares[part], found.like) @ found.coordinates(part))
-    products = [found.coordinates(part) @ move(mean, found.like) for part in found.parts()]
-    return np.concatenate([to_host(product) for product in products])
-
-
-def in_order(rarity: np.ndarray, change: np.ndarray | None, sign: int) -> np.ndarray:
-    """Positions of samples from the rarest on (sign 1), or from the most redundant on (−1); of equal ones in order."""
-    return np.lexsort((-sign * rarity, -sign * rarity if change is None else sign * change))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -347,7 +191,7 @@ class Contributions(Result):
         k : int
             How many; fewer where there are no more.
         """
-        return self._ordered(-1)[: whole_number(k, "k")]
+        return self._removal_order(-1)[: whole_number(k, "k")]
 
     def rarest(self, k: int = 10) -> np.ndarray:
         """Positions of the k samples that are missed most: the score falls most without them; see `redundant`.
@@ -357,22 +201,23 @@ class Contributions(Result):
         k : int
             How many; fewer where there are no more.
         """
-        return self._ordered(1)[: whole_number(k, "k")]
+        return self._removal_order(1)[: whole_number(k, "k")]
 
-    def _ordered(self, sign: int) -> np.ndarray:
-        there = np.flatnonzero(self.weights)
-        change = None if self.leave_one_out is None else self.leave_one_out[there]
-        return there[in_order(self.rarity[there], change, sign)]
+    def _removal_order(self, sign: int) -> np.ndarray:
+        """`removal_order` of the samples with weight."""
+        positive = np.flatnonzero(self.weights)
+        change = None if self.leave_one_out is None else self.leave_one_out[positive]
+        return positive[removal_order(self.rarity[positive], change, sign)]
 
     def summary(self) -> str:
-        """What was found, in a few sentences."""
+        """The score, the rarest and the most redundant item, in a few sentences."""
         name = "entropy" if self.q == 1 else f"entropy of order {order_name(self.q)}"
-        there, total = int(np.count_nonzero(self.weights)), float(self.values.sum())
+        n_positive, total = int(np.count_nonzero(self.weights)), float(self.values.sum())
         items = f"item{'' if number(self.score) == '1' else 's'} of {self.n:,}"
         text = f"{number(self.score)} effectively different {items}"
         if not total:
             return f"{text}: there is no other, and none adds diversity."
-        text += f": an {name} of {number(total)}, {number(total / there)} a sample in the mean."
+        text += f": an {name} of {number(total)}, {number(total / n_positive)} a sample in the mean."
         low, high = int(self.redundant(1)[0]), int(self.rarest(1)[0])
         if self.leave_one_out is None:
             return (
@@ -380,19 +225,20 @@ class Contributions(Result):
                 f"({number(self.rarity[low])})."
             )
         change = self.leave_one_out[self.weights > 0]
-        if np.ptp(change) <= RISE * self.score:
-            return f"{text} Without any one of them the score {_moves(self.leave_one_out[high])}."
-        rising = int(np.count_nonzero(self.leave_one_out > RISE * self.score))
+        if np.ptp(change) <= RISE_TOLERANCE * self.score:
+            return f"{text} Without any one of them the score {_change_in_words(self.leave_one_out[high])}."
+        rising = int(np.count_nonzero(self.leave_one_out > RISE_TOLERANCE * self.score))
         return (
-            f"{text} Without item {high} the score {_moves(self.leave_one_out[high])}, the most of all; without item "
-            f"{low} it {_moves(self.leave_one_out[low])}. It rises without any one of {rising:,} of them."
+            f"{text} Without item {high} the score {_change_in_words(self.leave_one_out[high])}, the most of all; "
+            f"without item {low} it {_change_in_words(self.leave_one_out[low])}. It rises without "
+            f"any one of {rising:,} of them."
         )
 
     def _columns(self) -> dict[str, Any]:
-        found = {"share": self.values, "rarity": self.rarity}
+        columns = {"share": self.values, "rarity": self.rarity}
         if self.leave_one_out is not None:
-            found["leave_one_out"] = self.leave_one_out
-        return found | {"mean_similarity": self.mean_similarity, "weight": self.weights}
+            columns["leave_one_out"] = self.leave_one_out
+        return columns | {"mean_similarity": self.mean_similarity, "weight": self.weights}
 
     def plot(self, ax: Any = None, *, names: Any = None, k: int = 3) -> Display:
         """Draw the shares in order of their size; see `vendimeter.plots.contributions`.
@@ -411,5 +257,176 @@ class Contributions(Result):
         return plot_contributions(self, ax, names=names, k=k)
 
 
-def _moves(change: float) -> str:
+def _change_in_words(change: float) -> str:
+    """A change of the score as a verb with its amount."""
     return f"{'rises' if change > 0 else 'falls'} by {abs(change):.3g}" if change else "is the same"
+
+
+def removal_order(rarity: np.ndarray, change: np.ndarray | None, sign: int) -> np.ndarray:
+    """Positions of samples from the rarest on (sign 1) or from the most redundant on (−1); the sort is stable."""
+    return np.lexsort((-sign * rarity, -sign * rarity if change is None else sign * change))
+
+
+# ---------------------------------------------------------------------------------------------------------- computation
+
+
+class EntropyShares:
+    """The contributions of items to the entropy of one collection, computed block by block: share, rarity, removal.
+
+    Every entropy here is a sum Σ λ g(λ) over the eigenvalues, and λ_a = Σ_i p_i y_ia² for the coordinates y of the
+    items in the eigenbasis, so that it is also a sum over the items, of p_i Σ_a y_ia² g(λ_a). For q = 1, g = −log λ,
+    and an item's sum is −φᵀ log ρ φ. For other orders it is that of Tsallis, g = (1 − λ^(q−1))/(q − 1), whose shares
+    are multiplied by one number so that they add up to log VS_q. At q = ∞ this would tell no items apart, and g is 0
+    for the largest eigenvalue and 1 for all others (1 for all, where all are the largest).
+
+    Parameters
+    ----------
+    solution : Solution
+        All eigenvalues of the collection.
+    q : float
+        The order.
+    min_weight : float
+        The least weight above 0 of an item.
+    leave_one_out : bool
+        Whether to compute the change of the score when an item is removed.
+    """
+
+    def __init__(self, solution: Solution, q: float, min_weight: float, leave_one_out: bool):
+        spectrum = solution.spectrum
+        assert isinstance(spectrum, Eigenvalues)
+        eigenvalues, threshold = spectrum.eigenvalues, spectrum.rank_threshold
+        self.q, self.score = q, spectrum.score(q).value
+        self.rank = max(1, int(np.count_nonzero(eigenvalues > threshold)))
+        # For orders below 1 eigenvalues that are rounding would count, from 1 up they do not.
+        self._n_used = self.rank if q < 1 else int(np.count_nonzero(eigenvalues > 0))
+        used = eigenvalues[: self._n_used]
+        self._total = float(used.sum())
+        used, threshold = used / self._total, threshold / self._total
+        self._surprise, self._surprise_at_zero = _surprise_values(used, q, threshold)
+        self.entropy, unscaled = math.log(self.score), float(used @ self._surprise)
+        all_alike = self.rank == 1 and self.entropy < ZERO_ENTROPY
+        self._scale = 0.0 if all_alike or not unscaled > 0 else self.entropy / unscaled
+        self._removal: Removal | None = removal(used, q, threshold, min_weight) if leave_one_out else None
+
+    @property
+    def removes(self) -> bool:
+        """Whether the change of the score when an item is removed is computed."""
+        return self._removal is not None
+
+    @property
+    def width(self) -> int:
+        """Numbers in memory for an item, besides its coordinates."""
+        return self._n_used + (2 if self._removal is None else self._removal.width)
+
+    def __call__(
+        self, coordinates: Any, shares: np.ndarray, removed_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The shares of the entropy, the rarities, and the changes of the score, of some items, on the host.
+
+        Parameters
+        ----------
+        coordinates : array, shape (items, r)
+            Of the items in the eigenbasis.
+        shares : ndarray, shape (items,)
+            Their probabilities.
+        removed_weights : ndarray, shape (items,)
+            How much of its probability removing an item takes away.
+        """
+        squares = coordinates * coordinates
+        used = squares if squares.shape[1] == self._n_used else squares[:, : self._n_used]
+        rarity = to_host(used @ move(self._surprise, used)) * (self._scale / self._total)
+        weightless = np.flatnonzero(shares == 0)
+        if len(weightless):
+            rarity = np.where(shares == 0, self._rarity_without_weight(squares), rarity)
+        rarity = np.maximum(rarity, 0.0)
+        values = np.where(shares > 0, shares * np.where(shares > 0, rarity, 0.0), 0.0)
+        if self._removal is None:
+            return values, rarity, None
+        change = self.score * np.expm1(self._removal(used, removed_weights / self._total))
+        return values, rarity, np.rint(change) if self.q == 0 else change
+
+    def _rarity_without_weight(self, squares: Any) -> np.ndarray:
+        """The rarity of items without weight, which may lie outside the span of the others."""
+        inside_squares = squares[:, : self.rank]
+        outside = np.maximum(1 - to_host(namespace(inside_squares).sum(inside_squares, axis=1)), 0.0)
+        inside_rarity = (
+            to_host(inside_squares @ move(self._surprise[: self.rank], inside_squares)) * self._scale
+        )
+        if self._scale == 0:
+            outside_rarity = math.inf if self.q <= 1 else 0.0
+            return np.where(outside > OUTSIDE_TOLERANCE, outside_rarity, 0.0)
+        if math.isinf(self._surprise_at_zero):
+            return np.where(outside > OUTSIDE_TOLERANCE, math.inf, inside_rarity)
+        return inside_rarity + outside * self._surprise_at_zero * self._scale
+
+
+def _surprise_values(values: np.ndarray, q: float, threshold: float) -> tuple[np.ndarray, float]:
+    """The function g of `EntropyShares` at the eigenvalues, and at 0."""
+    if math.isinf(q):
+        others = (values < values[0] - threshold).astype(np.float64)
+        return others if others.any() else np.ones_like(values), 1.0
+    logs = np.log(values)
+    if q == 1:
+        return -logs, math.inf
+    return -np.expm1((q - 1) * logs) / (q - 1), 1 / (q - 1) if q > 1 else math.inf
+
+
+def compute_shares(
+    decomposition: Decomposition,
+    entropy_shares: EntropyShares,
+    shares: np.ndarray,
+    removed_weights: np.ndarray,
+    step: Callable[[float], None] = lambda done: None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Shares of the entropy, rarities and changes of the score of all items."""
+    values, rarity = np.empty(decomposition.n), np.empty(decomposition.n)
+    change = np.empty(decomposition.n) if entropy_shares.removes else None
+    blocks = decomposition.parts(entropy_shares.width)
+
+    def work(thread_blocks: list[slice], step: Callable[[float], None] | None = None) -> None:
+        for i, block in enumerate(thread_blocks):
+            if step is not None:
+                step(i / len(thread_blocks))
+            values[block], rarity[block], changes = entropy_shares(
+                decomposition.coordinates(block), shares[block], removed_weights[block]
+            )
+            if change is not None:
+                change[block] = changes
+
+    # Half of the work is element by element, which BLAS does not distribute over its threads.
+    with workers(len(blocks) if decomposition.like is None else 1) as count:
+        first, *others = (blocks[i::count] for i in range(count))
+        run(
+            [
+                functools.partial(work, first, step),
+                *(functools.partial(work, thread_blocks) for thread_blocks in others),
+            ]
+        )
+    return values, rarity, change
+
+
+def _score_without(similarity: Similarity, shares: np.ndarray, item: int, q: float) -> float:
+    """The score of all other items by their own eigenvalues; NaN where there are none."""
+    other_shares = shares.copy()
+    other_shares[item] = 0.0
+    if not other_shares.any():
+        return float("nan")
+    others, positions = present(similarity, other_shares)
+    decomposition = decompose(others, other_shares[positions] / other_shares[positions].sum())
+    return decomposition.solution.spectrum.score(q).value
+
+
+def _mean_similarity(similarity: Similarity, decomposition: Decomposition, shares: np.ndarray) -> np.ndarray:
+    """K p: directly from features, else from the eigenvectors, so that no similarity is computed twice."""
+    if isinstance(similarity, Features):
+        return row_sums(similarity, shares, shares)
+    weighted_coordinates = np.zeros(len(decomposition.values))
+    for block in decomposition.parts():
+        weighted_coordinates += to_host(
+            move(shares[block], decomposition.like) @ decomposition.coordinates(block)
+        )
+    products = [
+        decomposition.coordinates(block) @ move(weighted_coordinates, decomposition.like)
+        for block in decomposition.parts()
+    ]
+    return np.concatenate([to_host(product) for product in products])

@@ -1,4 +1,8 @@
-"""A contribution beside every row of files that are larger than memory: write_contributions."""
+"""A contribution beside every row of files that are larger than memory, in two passes.
+
+The first pass adds up Σ w φφᵀ and Σ w φ (`Sums`), whose eigenvectors tell what each row contributes; the second
+computes the new columns, writes them, and keeps a summary (`SecondPass`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.decomposition.contributions import HEAVY, Shares, in_order, shares_of
+from vendimeter.analysis.decomposition.contributions import (
+    HEAVY,
+    EntropyShares,
+    compute_shares,
+    removal_order,
+)
 from vendimeter.data.arrays import blocks, is_sparse
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import as_like, move, to_host, transposed, wide_mode
@@ -42,7 +51,7 @@ __all__ = [
     "RARITY",
     "SHARE",
     "Batch",
-    "Kept",
+    "SecondPass",
     "Stream",
     "Sums",
     "WrittenContributions",
@@ -50,267 +59,14 @@ __all__ = [
     "write_contributions",
 ]
 
-
-# ----------------------------------------------------------------------------------------------------- streamed passes
-
-# Two passes over files that are larger than memory: what the first sums up, and what the second finds of each row.
-
-KEPT = 20  # rows that are named in the result, of the rarest and of the most redundant
-SAMPLED = 4096  # rows at most whose shares are kept for a picture
 SHARE, RARITY = "vendi_share", "vendi_rarity"
 CHANGE, MEAN = "vendi_leave_one_out", "vendi_mean_similarity"
-
-
-# ----------------------------------------------------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of a file: as they were read, their features and weights, the number of the file, and the place."""
-
-    samples: Collection
-    features: Features
-    weights: np.ndarray
-    file: int
-    place: str
-
-    columns: dict[str, Any]  # that were read
-
-
-class Stream:
-    """The batches of files, as often as they are asked for."""
-
-    def __init__(self, source: Any, given: Any, kernel: Kernel, rng: int, reading: dict[str, Any]):
-        self._given, self._kernel, self._rng, self._reading = given, kernel, rng, reading
-        if isinstance(source, Collection) or hasattr(source, "shape") or hasattr(source, "__next__"):
-            raise InputError(
-                f"source is {brief(source)}; expected the path of a file, a pattern or a list of them, which can be "
-                "read twice. For samples in memory there is vendimeter.contributions."
-            )
-        self.files = files_of(source, reading.get("format"))
-        self.left_out: dict[int, int] = {}  # broken records of each file
-        for file in self.files:
-            if file.path is None or not (file.path.is_file() or file.is_folder):
-                raise InputError(
-                    f"{file} can be read only once; expected files, which are read twice. Save it to a file first."
-                )
-
-    def batches(self) -> Iterator[Batch]:
-        """All of them, in order."""
-        limit = self._reading.get("limit")
-        left = None if limit is None else whole_number(limit, "limit")
-        empty: EmptyError | None = None
-        some = False
-        for at, file in enumerate(self.files):
-            own: dict[str, Any] = self._reading if left is None else {**self._reading, "limit": left}
-            try:
-                for samples in read_batches(file.path, **own):
-                    some = True
-                    left = None if left is None else left - len(samples)
-                    yield self._made(samples, at)
-                    self.left_out[at] = samples.skipped.count
-            except EmptyError as error:
-                empty = empty or error
-            if left == 0:
-                return
-        if not some and empty is not None:
-            raise empty
-
-    def _made(self, samples: Collection, file: int) -> Batch:
-        samples.refuse_default(self._given)
-        place = f"from {samples.place(0)}"
-        with in_place(place, samples), samples.placed():
-            features = self._kernel.batch_features(samples.one(), rng=self._rng)
-        weights = samples.weights
-        weights = np.ones(features.n) if weights is None else np.asarray(weights, dtype=np.float64)
-        return Batch(samples, features, weights, file, place, self._columns(samples))
-
-    def _columns(self, samples: Collection) -> dict[str, Any]:
-        """The columns that were read; those that make up vectors as the numbers that they stand for."""
-        vectors = self._reading.get("samples")
-        if not isinstance(vectors, list | tuple):
-            return samples.columns
-        return samples.columns | {name: samples.samples[:, i] for i, name in enumerate(vectors)}
-
-
-# ------------------------------------------------------------------------------------------------------- first pass
-
-
-class Sums:
-    """Σ w φφᵀ and Σ w φ of all rows but one, and what else is to be known of the weights."""
-
-    def __init__(self, leave_out: int = -1):
-        self._leave_out = leave_out
-        self._total: GramSum | None = None
-        self._mean: Any = None
-        self.rows, self.heaviest = 0, -1
-        self.most, self.least = 0.0, math.inf
-
-    def add(self, batch: Batch) -> None:
-        """Take in a batch."""
-        features, weights = batch.features, batch.weights
-        if self.rows <= self._leave_out < self.rows + features.n:
-            weights = weights.copy()
-            weights[self._leave_out - self.rows] = 0.0
-        if self._total is None:
-            if features.width > EXACT_SIDE:
-                raise TooLargeError(
-                    f"the features have {features.width} columns, and this needs the eigenvectors of their matrix; "
-                    f"expected at most {EXACT_SIDE} columns. Reduce them first, for example by a random projection."
-                )
-            self._total = GramSum(features.width)
-        if features.width != self._total.width:
-            raise MismatchError(
-                f"{batch.place}: the features have {features.width} columns and the ones before had "
-                f"{self._total.width}; expected the same."
-            )
-        with (
-            in_place(batch.place, batch.samples),
-            batch.samples.placed(),
-            wide_mode("float64", features.like),
-        ):
-            self._total.add(features, weights)
-            for part in _parts(features):
-                rows = features.rows(part)
-                weighted = move(weights[part], features.like)
-                summed = (rows.T if is_sparse(rows) else transposed(rows)) @ weighted
-                self._mean = (
-                    summed if self._mean is None else self._mean + as_like(summed, _device(self._mean))
-                )
-        top = int(weights.argmax())
-        if weights[top] > self.most:
-            self.most, self.heaviest = float(weights[top]), self.rows + top
-        self.least = min(self.least, float(weights[weights > 0].min(initial=math.inf)))
-        self.rows += features.n
-
-    @property
-    def mass(self) -> float:
-        """Σ w."""
-        return 0.0 if self._total is None else self._total.mass
-
-    @property
-    def mean(self) -> Any:
-        """Σ w φ/Σ w."""
-        return self._mean / self.mass
-
-    def solved(self) -> tuple[Solution, Any]:
-        """All eigenvalues of Σ w φφᵀ/Σ w, and its eigenvectors as columns."""
-        if self._total is None or not self.mass > 0:
-            raise EmptyError(
-                "every row has weight 0, and the diversity of nothing is undefined; expected at least one positive "
-                "weight."
-            )
-        with wide_mode("float64", _device(self._total.total)):
-            gram = self._total.result()
-            values, vectors = eigenpairs(gram.matrix)
-        error = gram.error + float(dense.eigen_error(self._total.width, abs(float(values[0]))))
-        return clean(values, error, "gram", {"precision": "float64"}), vectors
-
-
-def _device(array: Any) -> Any:
-    return None if isinstance(array, np.ndarray) else array
-
-
-def _parts(features: Features) -> list[slice]:
-    return blocks(features.n, 64 if features.sparse else features.width)
-
-
-# ------------------------------------------------------------------------------------------------------ second pass
-
-
-class _Rows(Decomposition):
-    """The rows of a batch in the eigenbasis of all rows."""
-
-    def __init__(self, features: Features, solution: Solution, vectors: Any):
-        super().__init__(features.n, solution, features.like)
-        self._features = features
-        self._vectors = as_like(vectors[:, : len(self.values)], features.like)
-
-    @property
-    def _held(self) -> int:
-        return 0 if self._features.sparse else self._features.width
-
-    def coordinates(self, index: Index, count: int | None = None) -> Any:
-        return self._features.rows(index) @ self._vectors[:, :count]
-
-
-def new_columns(
-    batch: Batch, solution: Solution, vectors: Any, parts: Shares, sums: Sums
-) -> dict[str, np.ndarray]:
-    """The new columns of a batch."""
-    features = batch.features
-    with wide_mode("float64", features.like):
-        shares = batch.weights / sums.mass
-        values, rarity, change = shares_of(_Rows(features, solution, vectors), parts, shares, shares)
-        mean = as_like(sums.mean, features.like)
-        similar = [to_host(features.rows(part) @ mean) for part in _parts(features)]
-    found = {SHARE: values, RARITY: rarity}
-    if change is not None:
-        found[CHANGE] = change
-    return found | {MEAN: np.concatenate(similar)}
-
-
-class _Ranked:
-    """The first rows in an order, with all that is known of them."""
-
-    def __init__(self, sign: int):
-        self._sign = sign
-        self.rows = np.empty(0, dtype=np.int64)
-        self.places: list[str] = []
-        self.found: dict[str, np.ndarray] = {}
-
-    def add(self, rows: np.ndarray, place: Callable[[int], str], found: dict[str, np.ndarray]) -> None:
-        """Take in rows with the names of their places."""
-        best = in_order(found[RARITY], found.get(CHANGE), self._sign)[:KEPT]
-        places = [*self.places, *(place(int(i)) for i in best)]
-        rows = np.concatenate([self.rows, rows[best]])
-        found = {
-            name: np.concatenate([self.found.get(name, np.empty(0)), values[best]])
-            for name, values in found.items()
-        }
-        order = in_order(found[RARITY], found.get(CHANGE), self._sign)[:KEPT]
-        self.rows, self.places = rows[order], [places[i] for i in order]
-        self.found = {name: values[order] for name, values in found.items()}
-
-
-class Kept:
-    """What is kept of the second pass: the first rows of both orders, some shares, and their sum."""
-
-    def __init__(self) -> None:
-        self.rows, self.total = 0, 0.0
-        self.rarest, self.redundant = _Ranked(1), _Ranked(-1)
-        self.sample = np.empty(0)  # shares of rows at even distances: all of them where they are few
-        self._stride = 1
-
-    def add(self, batch: Batch, found: dict[str, np.ndarray]) -> None:
-        """Take in a batch."""
-        there = np.flatnonzero(batch.weights)
-        part = {name: values[there] for name, values in found.items()}
-        for ranked in (self.rarest, self.redundant):
-            ranked.add(self.rows + there, lambda i: batch.samples.place(int(there[i])), part)
-        self.sample = np.concatenate([self.sample, found[SHARE][-self.rows % self._stride :: self._stride]])
-        while len(self.sample) > SAMPLED:  # every second, then every fourth row, and so on
-            self.sample, self._stride = self.sample[::2], 2 * self._stride
-        self.total += float(found[SHARE].sum())
-        self.rows += batch.features.n
-
-    def table(self) -> dict[str, list[Any]]:
-        """The rarest rows and the most redundant ones, one below the other."""
-        both = {"rarest": self.rarest, "redundant": self.redundant}
-        found: dict[str, list[Any]] = {
-            "which": [which for which, ranked in both.items() for _ in ranked.places],
-            "row": [row for ranked in both.values() for row in ranked.rows.tolist()],
-            "place": [place for ranked in both.values() for place in ranked.places],
-        }
-        for name in self.rarest.found:
-            found[name] = [value for ranked in both.values() for value in ranked.found[name].tolist()]
-        return found
-
-
-# ------------------------------------------------------------------------------------------------------------ streamed
+RANKED_ROWS = 20  # of the rarest and of the most redundant rows in the result
+SAMPLED = 4096  # upper bound of the shares that are kept for a picture
 
 READING = tuple(inspect.signature(read_batches).parameters)[1:]  # all but the path
-CHANGED = 1e-6  # by which the shares may miss the entropy before the source must have changed
+# Relative difference of Σ shares and entropy beyond which the source must have changed.
+CHANGE_TOLERANCE = 1e-6
 
 
 def write_contributions(
@@ -391,8 +147,8 @@ def write_contributions(
     for name in reading:
         if name not in READING:
             raise unknown("option", name, READING)
-    chosen = Accumulator(kernel, rng=seed).kernel  # which refuses kernels that need all items at once
-    stream = Stream(source, kernel, chosen, seed, reading)
+    checked_kernel = Accumulator(kernel, rng=seed).kernel  # which refuses kernels that need all items at once
+    stream = Stream(source, kernel, checked_kernel, seed, reading)
     output = Output(out, stream.files, overwrite)
     names = [SHARE, RARITY, *([CHANGE] if leave_one_out else []), MEAN]
     sums, layout = Sums(), Layout()
@@ -403,22 +159,28 @@ def write_contributions(
             sums.add(batch)
             bar.step(None, f"{sums.rows:,} rows")
         solution, vectors = sums.solved()
-    parts = Shares(solution, order, sums.least / sums.mass, bool(leave_one_out))
-    heavy = sums.heaviest if leave_one_out and sums.most > HEAVY * sums.mass else -1
-    without = _without(stream, sums, heavy, order)
-    kept = Kept()
+    entropy_shares = EntropyShares(solution, order, sums.smallest_weight / sums.mass, bool(leave_one_out))
+    heaviest = sums.heaviest if leave_one_out and sums.largest_weight > HEAVY * sums.mass else -1
+    score_without = _score_without(stream, sums, heaviest, order)
+    summary = SecondPass()
     with Progress("second pass") as bar, output.writing(layout.with_numbers(names)) as writer:
         for batch in stream.batches():
-            _check(kept.rows + batch.features.n <= sums.rows)
-            found = new_columns(batch, solution, vectors, parts, sums)
-            if kept.rows <= heavy < kept.rows + batch.features.n:
-                found[CHANGE][heavy - kept.rows] = without - parts.score
-            writer.write(layout.table(batch.columns, found), batch.file)
-            kept.add(batch, found)
-            bar.step(kept.rows / sums.rows)
-        _check(kept.rows == sums.rows and abs(kept.total - parts.entropy) <= CHANGED * max(1, parts.entropy))
+            _check_unchanged(summary.rows + batch.features.n <= sums.rows)
+            columns = new_columns(batch, solution, vectors, entropy_shares, sums)
+            if summary.rows <= heaviest < summary.rows + batch.features.n:
+                columns[CHANGE][heaviest - summary.rows] = score_without - entropy_shares.score
+            writer.write(layout.table(batch.columns, columns), batch.file)
+            summary.add(batch, columns)
+            bar.step(summary.rows / sums.rows)
+        entropy = entropy_shares.entropy
+        same_total = abs(summary.total - entropy) <= CHANGE_TOLERANCE * max(1, entropy)
+        _check_unchanged(summary.rows == sums.rows and same_total)
     score = score_of(
-        solution, order, sums.rows, chosen, "the eigenvectors of the sum tell what each row contributes"
+        solution,
+        order,
+        sums.rows,
+        checked_kernel,
+        "the eigenvectors of the sum tell what each row contributes",
     )
     left_out = sum(stream.left_out.values())
     return WrittenContributions(
@@ -426,31 +188,11 @@ def write_contributions(
         rows=sums.rows,
         score=score.noted(left_out=left_out) if left_out else score,
         columns=(*layout.schema.names, *names),
-        rarest=frozen(kept.rarest.rows),
-        redundant=frozen(kept.redundant.rows),
-        table=kept.table(),
-        sample=frozen(kept.sample),
+        rarest=frozen(summary.rarest.rows),
+        redundant=frozen(summary.redundant.rows),
+        table=summary.table(),
+        sample=frozen(summary.sample),
     )
-
-
-def _without(stream: Stream, sums: Sums, row: int, q: float) -> float:
-    """The score without a row that has more than half of the weight, by a pass over the others; −1 is no row."""
-    if row < 0 or not sums.mass > sums.most:
-        return math.nan
-    others = Sums(leave_out=row)
-    with Progress("all but one") as bar:
-        for batch in stream.batches():
-            others.add(batch)
-            bar.step(others.rows / sums.rows)
-    return others.solved()[0].spectrum.score(q).value
-
-
-def _check(same: bool) -> None:
-    if not same:
-        raise MismatchError(
-            "the source changed between the first and the second pass; expected files that nobody writes to. Nothing "
-            "was written; run it again."
-        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -508,3 +250,282 @@ class WrittenContributions(Result):
         from vendimeter.plots.bars import plot_written
 
         return plot_written(self, ax)
+
+
+def _score_without(stream: Stream, sums: Sums, row: int, q: float) -> float:
+    """The score without a row that has more than half of the weight, by a pass over the others; −1 is no row."""
+    if row < 0 or not sums.mass > sums.largest_weight:
+        return math.nan
+    others = Sums(leave_out=row)
+    with Progress("all but one") as bar:
+        for batch in stream.batches():
+            others.add(batch)
+            bar.step(others.rows / sums.rows)
+    return others.solved()[0].spectrum.score(q).value
+
+
+def _check_unchanged(same: bool) -> None:
+    """Refuse a source whose second pass differs from the first."""
+    if not same:
+        raise MismatchError(
+            "the source changed between the first and the second pass; expected files that nobody writes to. Nothing "
+            "was written; run it again."
+        )
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a file: samples as read, features, weights, the number of the file, the place, and the columns read."""
+
+    samples: Collection
+    features: Features
+    weights: np.ndarray
+    file: int
+    place: str
+    columns: dict[str, Any]
+
+
+class Stream:
+    """The batches of files; they can be iterated repeatedly."""
+
+    def __init__(self, source: Any, kernel_option: Any, kernel: Kernel, rng: int, reading: dict[str, Any]):
+        self._kernel_option, self._kernel, self._rng, self._reading = kernel_option, kernel, rng, reading
+        if isinstance(source, Collection) or hasattr(source, "shape") or hasattr(source, "__next__"):
+            raise InputError(
+                f"source is {brief(source)}; expected the path of a file, a pattern or a list of them, which can be "
+                "read twice. For samples in memory there is vendimeter.contributions."
+            )
+        self.files = files_of(source, reading.get("format"))
+        self.left_out: dict[int, int] = {}  # broken records of each file
+        for file in self.files:
+            if file.path is None or not (file.path.is_file() or file.is_folder):
+                raise InputError(
+                    f"{file} can be read only once; expected files, which are read twice. Save it to a file first."
+                )
+
+    def batches(self) -> Iterator[Batch]:
+        """All batches, in order."""
+        limit = self._reading.get("limit")
+        remaining = None if limit is None else whole_number(limit, "limit")
+        empty: EmptyError | None = None
+        any_batch = False
+        for file_number, file in enumerate(self.files):
+            options: dict[str, Any] = (
+                self._reading if remaining is None else {**self._reading, "limit": remaining}
+            )
+            try:
+                for samples in read_batches(file.path, **options):
+                    any_batch = True
+                    remaining = None if remaining is None else remaining - len(samples)
+                    yield self._to_batch(samples, file_number)
+                    self.left_out[file_number] = samples.skipped.count
+            except EmptyError as error:
+                empty = empty or error
+            if remaining == 0:
+                return
+        if not any_batch and empty is not None:
+            raise empty
+
+    def _to_batch(self, samples: Collection, file: int) -> Batch:
+        """The features and weights of the samples of a file."""
+        samples.refuse_default(self._kernel_option)
+        place = f"from {samples.place(0)}"
+        with in_place(place, samples), samples.placed():
+            features = self._kernel.batch_features(samples.one(), rng=self._rng)
+        weights = samples.weights
+        weights = np.ones(features.n) if weights is None else np.asarray(weights, dtype=np.float64)
+        return Batch(samples, features, weights, file, place, self._columns(samples))
+
+    def _columns(self, samples: Collection) -> dict[str, Any]:
+        """The columns that were read; those that make up vectors as numbers."""
+        vectors = self._reading.get("samples")
+        if not isinstance(vectors, list | tuple):
+            return samples.columns
+        return samples.columns | {name: samples.samples[:, i] for i, name in enumerate(vectors)}
+
+
+# ----------------------------------------------------------------------------------------------------------- first pass
+
+
+class Sums:
+    """Σ w φφᵀ and Σ w φ of all rows (but one, if asked for), and the extreme weights."""
+
+    def __init__(self, leave_out: int = -1):
+        self._leave_out = leave_out
+        self._total: GramSum | None = None
+        self._mean: Any = None
+        self.rows, self.heaviest = 0, -1
+        self.largest_weight, self.smallest_weight = 0.0, math.inf
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch."""
+        features, weights = batch.features, batch.weights
+        if self.rows <= self._leave_out < self.rows + features.n:
+            weights = weights.copy()
+            weights[self._leave_out - self.rows] = 0.0
+        if self._total is None:
+            if features.width > EXACT_SIDE:
+                raise TooLargeError(
+                    f"the features have {features.width} columns, and this needs the eigenvectors of their matrix; "
+                    f"expected at most {EXACT_SIDE} columns. Reduce them first, for example by a random projection."
+                )
+            self._total = GramSum(features.width)
+        if features.width != self._total.width:
+            raise MismatchError(
+                f"{batch.place}: the features have {features.width} columns and the ones before had "
+                f"{self._total.width}; expected the same."
+            )
+        with (
+            in_place(batch.place, batch.samples),
+            batch.samples.placed(),
+            wide_mode("float64", features.like),
+        ):
+            self._total.add(features, weights)
+            for block in _blocks(features):
+                rows = features.rows(block)
+                weighted = move(weights[block], features.like)
+                block_sum = (rows.T if is_sparse(rows) else transposed(rows)) @ weighted
+                self._mean = (
+                    block_sum
+                    if self._mean is None
+                    else self._mean + as_like(block_sum, _array_on_device(self._mean))
+                )
+        heaviest = int(weights.argmax())
+        if weights[heaviest] > self.largest_weight:
+            self.largest_weight, self.heaviest = float(weights[heaviest]), self.rows + heaviest
+        self.smallest_weight = min(self.smallest_weight, float(weights[weights > 0].min(initial=math.inf)))
+        self.rows += features.n
+
+    @property
+    def mass(self) -> float:
+        """Σ w."""
+        return 0.0 if self._total is None else self._total.mass
+
+    @property
+    def mean(self) -> Any:
+        """Σ w φ/Σ w."""
+        return self._mean / self.mass
+
+    def solved(self) -> tuple[Solution, Any]:
+        """All eigenvalues of Σ w φφᵀ/Σ w, and its eigenvectors as columns."""
+        if self._total is None or not self.mass > 0:
+            raise EmptyError(
+                "every row has weight 0, and the diversity of nothing is undefined; expected at least one positive "
+                "weight."
+            )
+        with wide_mode("float64", _array_on_device(self._total.total)):
+            gram = self._total.result()
+            values, vectors = eigenpairs(gram.matrix)
+        error = gram.error + float(dense.eigen_error(self._total.width, abs(float(values[0]))))
+        return clean(values, error, "gram", {"precision": "float64"}), vectors
+
+
+def _array_on_device(array: Any) -> Any:
+    """The array as the `like` of device functions: None for NumPy."""
+    return None if isinstance(array, np.ndarray) else array
+
+
+def _blocks(features: Features) -> list[slice]:
+    """Slices of rows that fit in working memory."""
+    return blocks(features.n, 64 if features.sparse else features.width)
+
+
+# ---------------------------------------------------------------------------------------------------------- second pass
+
+
+def new_columns(
+    batch: Batch, solution: Solution, vectors: Any, entropy_shares: EntropyShares, sums: Sums
+) -> dict[str, np.ndarray]:
+    """The new columns of a batch."""
+    features = batch.features
+    with wide_mode("float64", features.like):
+        shares = batch.weights / sums.mass
+        values, rarity, change = compute_shares(
+            _BatchRows(features, solution, vectors), entropy_shares, shares, shares
+        )
+        mean = as_like(sums.mean, features.like)
+        mean_similarities = [to_host(features.rows(block) @ mean) for block in _blocks(features)]
+    columns = {SHARE: values, RARITY: rarity}
+    if change is not None:
+        columns[CHANGE] = change
+    return columns | {MEAN: np.concatenate(mean_similarities)}
+
+
+class _BatchRows(Decomposition):
+    """The rows of a batch in the eigenbasis of all rows."""
+
+    def __init__(self, features: Features, solution: Solution, vectors: Any):
+        super().__init__(features.n, solution, features.like)
+        self._features = features
+        self._vectors = as_like(vectors[:, : len(self.values)], features.like)
+
+    @property
+    def _held(self) -> int:
+        return 0 if self._features.sparse else self._features.width
+
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        return self._features.rows(index) @ self._vectors[:, :count]
+
+
+class SecondPass:
+    """The summary of the second pass: the first rows of both orders, a sample of the shares, and their sum."""
+
+    def __init__(self) -> None:
+        self.rows, self.total = 0, 0.0
+        self.rarest, self.redundant = _Ranking(1), _Ranking(-1)
+        self.sample = np.empty(0)  # shares of every `_stride`-th row
+        self._stride = 1
+
+    def add(self, batch: Batch, columns: dict[str, np.ndarray]) -> None:
+        """Add a batch."""
+        positive = np.flatnonzero(batch.weights)
+        positive_columns = {name: values[positive] for name, values in columns.items()}
+        for ranked in (self.rarest, self.redundant):
+            ranked.add(
+                self.rows + positive, lambda i: batch.samples.place(int(positive[i])), positive_columns
+            )
+        self.sample = np.concatenate([self.sample, columns[SHARE][-self.rows % self._stride :: self._stride]])
+        while len(self.sample) > SAMPLED:  # every second row, then every fourth, and so on
+            self.sample, self._stride = self.sample[::2], 2 * self._stride
+        self.total += float(columns[SHARE].sum())
+        self.rows += batch.features.n
+
+    def table(self) -> dict[str, list[Any]]:
+        """The rarest rows and the most redundant ones, one below the other."""
+        rankings = {"rarest": self.rarest, "redundant": self.redundant}
+        columns: dict[str, list[Any]] = {
+            "which": [which for which, ranked in rankings.items() for _ in ranked.places],
+            "row": [row for ranked in rankings.values() for row in ranked.rows.tolist()],
+            "place": [place for ranked in rankings.values() for place in ranked.places],
+        }
+        for name in self.rarest.columns:
+            columns[name] = [value for ranked in rankings.values() for value in ranked.columns[name].tolist()]
+        return columns
+
+
+class _Ranking:
+    """The first rows in an order, with their places and new columns."""
+
+    def __init__(self, sign: int):
+        self._sign = sign
+        self.rows = np.empty(0, dtype=np.int64)
+        self.places: list[str] = []
+        self.columns: dict[str, np.ndarray] = {}
+
+    def add(
+        self, rows: np.ndarray, place: Callable[[int], str], batch_columns: dict[str, np.ndarray]
+    ) -> None:
+        """Add rows, with a function that names their places."""
+        best = removal_order(batch_columns[RARITY], batch_columns.get(CHANGE), self._sign)[:RANKED_ROWS]
+        places = [*self.places, *(place(int(i)) for i in best)]
+        rows = np.concatenate([self.rows, rows[best]])
+        merged = {
+            name: np.concatenate([self.columns.get(name, np.empty(0)), values[best]])
+            for name, values in batch_columns.items()
+        }
+        order = removal_order(merged[RARITY], merged.get(CHANGE), self._sign)[:RANKED_ROWS]
+        self.rows, self.places = rows[order], [places[i] for i in order]
+        self.columns = {name: values[order] for name, values in merged.items()}

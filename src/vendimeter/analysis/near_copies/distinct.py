@@ -1,4 +1,4 @@
-"""Items that differ, each once: what repeats them, which clusters they form, and scores with and without copies."""
+"""Distinct items with their multiplicities, the clusters they form, and scores with and without copies."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from vendimeter.similarity import Matrix, Pairwise, Similarity, materialized
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, same_items
 
-__all__ = ["DistinctItems", "Groups"]
+__all__ = ["Clusters", "DistinctItems"]
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Items that belong together.
+class Clusters:
+    """Clusters of samples.
 
     Attributes
     ----------
     members : list of ndarray
-        Positions of the samples of each group of at least two items, the largest group first.
+        Positions of the samples of each cluster of at least two items, the largest cluster first.
     sizes : ndarray
         How many items each of these has.
     firsts : ndarray
-        The first position of every group, of one item or more.
+        The first position of every cluster, of one item or more.
     """
 
     members: list[np.ndarray]
@@ -46,16 +46,16 @@ class DistinctItems:
     n : int
         How many items they stand for.
     weighted, counted : bool
-        Whether these came of weights, or of counts.
+        Whether the probabilities come from weights, or from counts.
 
     Attributes
     ----------
     similarity : Similarity
         Of the distinct items.
-    names : ndarray
+    first_positions : ndarray
         The first position of each among the samples.
     repeats : ndarray
-        How many items each stands for.
+        Multiplicity of each.
     n : int
         How many items there are in all.
     """
@@ -69,56 +69,62 @@ class DistinctItems:
         weighted: bool = False,
         counted: bool = False,
     ):
-        self._shares, self._given, self._weighted = shares, n, weighted
+        self._shares, self._n_items, self._weighted = shares, n, weighted
         self._present = np.flatnonzero(shares)
-        first, self._group = same_items(similarity, self._present)
-        self.names = self._present[first]
+        first, self._distinct_index = same_items(similarity, self._present)
+        self.first_positions = self._present[first]
         if isinstance(similarity, Matrix):
             similarity = similarity.checked()
-        self.similarity = similarity if len(self.names) == similarity.n else similarity.take(self.names)
+        self.similarity = (
+            similarity if len(self.first_positions) == similarity.n else similarity.take(self.first_positions)
+        )
         ones = np.ones(len(self._present))
-        self._items = np.rint(shares[self._present] * n) if counted else ones
-        self.repeats = np.bincount(self._group, self._items).astype(np.int64)
+        self._counts = np.rint(shares[self._present] * n) if counted else ones
+        self.repeats = np.bincount(self._distinct_index, self._counts).astype(np.int64)
         self.n = int(self.repeats.sum())
 
-    def hold(self) -> None:
-        """Compute a kernel without features once for all that follows, and check a user's function, where that fits."""
-        part = self.similarity
-        if not isinstance(part, Pairwise) or part.n > EXACT_SIDE:
+    def materialize(self) -> None:
+        """Replace a similarity without features by its matrix, checked, if the matrix is not too large to be solved."""
+        similarity = self.similarity
+        if not isinstance(similarity, Pairwise) or similarity.n > EXACT_SIDE:
             return
-        self.similarity = materialized(part, self.names)
+        self.similarity = materialized(similarity, self.first_positions)
 
-    def groups(self, labels: np.ndarray) -> Groups:
-        """The groups of the samples whose distinct items have the same label."""
-        own = labels[self._group]
-        order = np.argsort(own, kind="stable")  # positions of a group stay in rising order
-        starts = np.flatnonzero(np.diff(own[order], prepend=-1))
-        sizes = np.add.reduceat(self._items[order], starts).astype(np.int64)
-        places = self._present[order]
-        firsts = places[starts]
-        ends = np.append(starts[1:], len(places))
+    def clusters_of(self, labels: np.ndarray) -> Clusters:
+        """The clusters of samples whose distinct items have the same label."""
+        sample_labels = labels[self._distinct_index]
+        order = np.argsort(sample_labels, kind="stable")  # positions of a cluster stay in rising order
+        starts = np.flatnonzero(np.diff(sample_labels[order], prepend=-1))
+        sizes = np.add.reduceat(self._counts[order], starts).astype(np.int64)
+        positions = self._present[order]
+        firsts = positions[starts]
+        ends = np.append(starts[1:], len(positions))
         several = np.flatnonzero(sizes > 1)
         several = several[np.lexsort((firsts[several], -sizes[several]))]
-        return Groups([places[starts[k] : ends[k]] for k in several], sizes[several], firsts)
+        return Clusters([positions[starts[k] : ends[k]] for k in several], sizes[several], firsts)
 
     def scores(self, firsts: np.ndarray, q: float, tol: float | None, rng: int) -> tuple[Score, Score]:
-        """The score of all items, and that of those at `firsts` alone."""
+        """The score of all items, and the score of the samples at `firsts` alone."""
         uniform = not self._weighted and (self.repeats == self.repeats[0]).all()
-        joint = None
+        joint_weights = None
         if not uniform:
-            order = np.argsort(self._group, kind="stable")
-            sizes = np.bincount(self._group)
-            # Summed in pairs, not one after the other: a million small weights would lose four digits.
-            joint = np.add.reduceat(self._shares[self._present][order], np.cumsum(sizes) - sizes)
+            order = np.argsort(self._distinct_index, kind="stable")
+            sizes = np.bincount(self._distinct_index)
+            # Pairwise summation: a running sum of a million small weights would lose four digits.
+            joint_weights = np.add.reduceat(self._shares[self._present][order], np.cumsum(sizes) - sizes)
         solver = Solver(tol)
-        score = scored(self.similarity, joint, q, self._given, solver=solver, rng=rng)
+        score = scored(self.similarity, joint_weights, q, self._n_items, solver=solver, rng=rng)
         if len(firsts) == self.n:
             return score, score
         weights = None
         if self._weighted:
             weights = self._shares[firsts] / self._shares[firsts].sum()
-        places = self._group[np.searchsorted(self._present, firsts)]
-        rest = self.similarity if len(places) == self.similarity.n else self.similarity.take(np.sort(places))
+        distinct_positions = self._distinct_index[np.searchsorted(self._present, firsts)]
+        kept_similarity = (
+            self.similarity
+            if len(distinct_positions) == self.similarity.n
+            else self.similarity.take(np.sort(distinct_positions))
+        )
         if weights is not None:
-            weights = weights[np.argsort(places)]
-        return score, scored(rest, weights, q, len(firsts), solver=solver, rng=rng)
+            weights = weights[np.argsort(distinct_positions)]
+        return score, scored(kept_similarity, weights, q, len(firsts), solver=solver, rng=rng)

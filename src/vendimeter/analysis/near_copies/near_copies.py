@@ -1,4 +1,8 @@
-"""Identical items and near copies: which there are, which to drop, and what they cost in diversity."""
+"""Identical items and near copies: which there are, which to drop, and what they cost in diversity.
+
+Identical items are taken together first (`distinct`). Then either all pairs are compared (`pairs`) or hashing proposes
+pairs (`hashing`); the connected components of the near copies are the clusters.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ import numpy as np
 
 from vendimeter.analysis.near_copies.distinct import DistinctItems
 from vendimeter.analysis.near_copies.hashing import Recall, hashed_clusters
-from vendimeter.analysis.near_copies.pairs import Levels, Pairs, levels_of, similar_pairs, within
+from vendimeter.analysis.near_copies.pairs import Levels, Pairs, choose_levels, pairs_within, similar_pairs
 from vendimeter.errors import InputError, TooLargeError, brief, unknown
 from vendimeter.intake import collected, measured
 from vendimeter.options import as_number, check_flag, check_rng
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, duration, number, percentage
 from vendimeter.similarity import Features, Pairwise, Similarity
-from vendimeter.solvers.edges import join_components as _joined
+from vendimeter.solvers.edges import join_components
 from vendimeter.spectrum import parse_orders
 
 if TYPE_CHECKING:
@@ -29,116 +33,17 @@ __all__ = [
     "Duplicates",
     "Recall",
     "SearchOptions",
-    "clustered",
+    "cluster_by_hashing",
     "duplicates",
-    "hashed",
+    "join_pairs",
     "search_method",
 ]
 
-
-# ---------------------------------------------------------------------------------------------------- near copy search
-
-# The search for near copies: its options, whether all pairs are compared, and the clusters that come of it.
-
 METHODS = ("auto", "exact", "approximate")
 EXACT_ITEMS = 100_000  # distinct items with features up to which "auto" compares all pairs
-MOST_WORK = 2e13  # operations for all pairs of other kernels, at the speed of a matrix product: some minutes
-MOST_WITHIN = 5e9  # pairs within the clusters that hashing found, up to which they are counted
+MOST_WORK = 2e13  # operations: upper bound for all pairs of other kernels, some minutes
+MOST_WITHIN = 5e9  # pairs within the clusters found by hashing: upper bound of those that are counted
 SPEED = 5e10  # operations a second, for the estimate in a message
-
-
-# ------------------------------------------------------------------------------------------------------------- options
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """The options of the search, checked."""
-
-    threshold: float
-    method: str
-    recall: float
-    scores: bool
-
-    @classmethod
-    def of(cls, threshold: Any, method: Any, recall: Any, scores: Any) -> SearchOptions:
-        level, target = as_number(threshold), as_number(recall)
-        if not 0 < level <= 1:
-            raise InputError(
-                f"threshold={brief(threshold)}; expected the similarity from which on two items are near copies, above "
-                "0 and up to 1."
-            )
-        if not 0 < target < 1:
-            raise InputError(
-                f"recall={brief(recall)}; expected the share that hashing should find, above 0 and below 1, such as "
-                "0.99. For all of it pass method='exact'."
-            )
-        if method not in METHODS:
-            raise unknown("method", method, METHODS)
-        return cls(level, method, target, check_flag(scores, "scores"))
-
-
-def search_method(similarity: Similarity, method: str) -> str:
-    """Whether to compare all pairs; an error where that would take too long and nothing else can be done."""
-    hashable = isinstance(similarity, Features)
-    if method == "approximate" and not hashable:
-        raise InputError(
-            f"method='approximate' hashes feature vectors, and {similarity.kernel!r} has none; expected a kernel with "
-            "features, such as 'cosine' or 'ngram', or method='exact'."
-        )
-    if method != "auto":
-        return method
-    if hashable:
-        return "approximate" if similarity.n > EXACT_ITEMS else "exact"
-    work = similarity.n**2 / 2 * similarity.cost
-    if isinstance(similarity, Pairwise) and work > MOST_WORK:
-        raise TooLargeError(
-            f"{similarity.n:,} distinct items are {similarity.n**2 / 2:.2g} pairs, and {similarity.kernel!r} has no "
-            f"features that could be hashed; all pairs would take about {duration(work / SPEED)}. Pass method='exact' "
-            "to compare them all the same, or take a kernel with features ('cosine', 'ngram', or RandomFeatures in "
-            "place of RBF, Laplacian and Jaccard), or a random sample."
-        )
-    return "exact"
-
-
-# -------------------------------------------------------------------------------------------------------- the clusters
-
-
-@dataclass(frozen=True)
-class Clustering:
-    """The cluster of each distinct item, its group of identical items, and the number of pairs of all items."""
-
-    near: np.ndarray
-    same: np.ndarray
-    pairs: int | None
-
-
-def clustered(pairs: Iterator[Pairs], repeats: np.ndarray, near: np.ndarray | None = None) -> Clustering:
-    """Join pairs as they come; those of identical items that were taken together are counted, too."""
-    total = sum(count * (count - 1) // 2 for count in repeats[repeats > 1].tolist())
-    labels = np.arange(len(repeats)) if near is None else near
-    same = np.arange(len(repeats))
-    for i, j, identical in pairs:
-        total += int(np.dot(repeats[i], repeats[j]))
-        if near is None:
-            labels = _joined(labels, i, j)
-        same = _joined(same, i[identical], j[identical])
-    return Clustering(labels, same, total)
-
-
-def hashed(
-    items: DistinctItems, levels: Levels, options: SearchOptions, seed: int
-) -> tuple[Clustering, Recall]:
-    """By hashing; then all pairs within the clusters are looked at, where they are not too many."""
-    features = items.similarity
-    assert isinstance(features, Features)
-    labels, measure = hashed_clusters(features, levels, options.threshold, options.recall, seed)
-    sizes = np.bincount(labels).astype(np.float64)
-    if float(np.sum(sizes * (sizes - 1))) / 2 > MOST_WITHIN:
-        return Clustering(labels, np.arange(len(labels)), None), measure
-    return clustered(within(features, labels, levels, "pairs"), items.repeats, labels), measure
-
-
-# --------------------------------------------------------------------------------------------------------- near copies
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -209,23 +114,23 @@ class Duplicates(Result):
     def labels(self) -> np.ndarray:
         """The cluster of each position, −1 for those in none."""
         labels = np.full(self.positions, -1)
-        for cluster, places in enumerate(self.clusters):
-            labels[places] = cluster
+        for cluster, positions in enumerate(self.clusters):
+            labels[positions] = cluster
         return labels
 
     def summary(self) -> str:
         """How many copies there are, what the score would be without them, and how much of them was found."""
-        what = f"similarity of {self.threshold:g}{' or more' if self.threshold < 1 else ''}"
+        similarity_words = f"similarity of {self.threshold:g}{' or more' if self.threshold < 1 else ''}"
         if not self.copies:
-            text = f"none of {_counted(self.n, 'item')} is a near copy of another ({what})"
+            text = f"none of {_plural(self.n, 'item')} is a near copy of another ({similarity_words})"
             if self.score is not None:
                 text += f"; the score is {number(self.score)}"
             return f"{text}.{self._found()}"
         text = (
             f"{self.copies:,} of {self.n:,} items {'is a near copy' if self.copies == 1 else 'are near copies'}: each "
-            f"is joined to one that is kept by a {what}, or by a chain of such; {self.identical:,} the same to this "
-            f"kernel. "
-            f"{_counted(len(self.clusters), 'cluster').capitalize()}, the largest of {self.sizes[0]:,}"
+            f"is joined to one that is kept by a {similarity_words}, or by a chain of such; {self.identical:,} the "
+            f"same to this kernel. "
+            f"{_plural(len(self.clusters), 'cluster').capitalize()}, the largest of {self.sizes[0]:,}"
         )
         return f"{text}.{self._cost_in_words()}{self._found()}"
 
@@ -239,27 +144,29 @@ class Duplicates(Result):
         if "none" in (self.score.level, self.without.level):
             return f"{text}, both without bounds."
         low, high = sorted((self.score, self.without))
-        apart = low.bounds[1] < high.bounds[0]
-        return f"{text}." if apart else f"{text}, a difference within their bounds."
+        separate = low.bounds[1] < high.bounds[0]
+        return f"{text}." if separate else f"{text}, a difference within their bounds."
 
     def _found(self) -> str:
         if self.method == "exact":
             return ""
-        found = self.recall
+        recall = self.recall
         text = " Not all pairs were compared"
-        if found.planted:
+        if recall.planted:
             text += (
-                f": of copies planted at that similarity {_share(found)} were found ({_share(found.low)} to "
-                f"{_share(found.high)}, {percentage(0.95)} confidence)"
+                f": of copies planted at that similarity {_format_share(recall)} were found "
+                f"({_format_share(recall.low)} to {_format_share(recall.high)}, {percentage(0.95)} confidence)"
             )
-        if found.checked:
-            ends = f"{_share(found.sampled_low)} to {_share(found.sampled_high)}"
+        if recall.checked:
+            ends = f"{_format_share(recall.sampled_low)} to {_format_share(recall.sampled_high)}"
             text += (
-                f", and of {found.checked:,} items drawn at random that have near copies {_share(found.sampled)} are "
-                f"together with all of them ({ends})"
+                f", and of {recall.checked:,} items drawn at random that have near copies "
+                f"{_format_share(recall.sampled)} are together with all of them ({ends})"
             )
-        if found.high < found.target:
-            text += f"; {_share(found.target)} were asked for, and the most tables there are find less"
+        if recall.high < recall.target:
+            text += (
+                f"; {_format_share(recall.target)} were asked for, and the most tables there are find less"
+            )
         return text + "."
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,7 +179,9 @@ class Duplicates(Result):
         same = np.concatenate([np.empty(0, dtype=np.int64), *self.exact])
         return {
             "item": items,
-            "cluster": np.repeat(np.arange(len(self.clusters)), [len(places) for places in self.clusters]),
+            "cluster": np.repeat(
+                np.arange(len(self.clusters)), [len(positions) for positions in self.clusters]
+            ),
             "kept": ~np.isin(items, self.redundant),
             "identical": np.isin(items, same),
         }
@@ -282,15 +191,6 @@ class Duplicates(Result):
         from vendimeter.plots.bars import plot_duplicates
 
         return plot_duplicates(self, ax)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _share(value: float) -> str:
-    """A share in percent; only all is 100%."""
-    return "100%" if value == 1 else f"{math.floor(1000 * value) / 10:.1f}%"
 
 
 @collected
@@ -383,38 +283,139 @@ def duplicates(
     1 of 4 items is a near copy: each is joined to one that is kept by a similarity of 0.95 or more, or by a ...
     """
     options = SearchOptions.of(threshold, method, recall, scores)
-    orders, several = parse_orders(q)
-    if several:
+    orders, is_list = parse_orders(q)
+    if is_list:
         raise InputError(f"q={brief(q)}; expected one order, such as 1 or 'inf'.")
     seed = check_rng(rng)
     similarity, shares, n = measured(samples, kernel, weights, counts, seed)
     items = DistinctItems(similarity, shares, n, weighted=weights is not None, counted=counts is not None)
-    chosen = search_method(items.similarity, options.method)
+    chosen_method = search_method(items.similarity, options.method)
     if options.scores:
-        items.hold()
-    levels, entries = levels_of(items.similarity, options.threshold, items.names)
-    if chosen == "exact":
+        items.materialize()
+    levels, entries = choose_levels(items.similarity, options.threshold, items.first_positions)
+    if chosen_method == "exact":
         pairs = similar_pairs(items.similarity, levels, entries, "near copies")
-        found, measure = clustered(pairs, items.repeats), Recall(1.0)
+        clustering, measured_recall = join_pairs(pairs, items.repeats), Recall(1.0)
     else:
-        found, measure = hashed(items, levels, options, seed)
-    groups, same = items.groups(found.near), items.groups(found.same)
-    redundant = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(one[1:] for one in groups.members)]))
-    score, without = items.scores(groups.firsts, orders[0], tol, seed) if options.scores else (None, None)
+        clustering, measured_recall = cluster_by_hashing(items, levels, options, seed)
+    clusters, identical = items.clusters_of(clustering.near), items.clusters_of(clustering.same)
+    redundant = np.sort(
+        np.concatenate([np.empty(0, dtype=np.int64), *(members[1:] for members in clusters.members)])
+    )
+    score, without = items.scores(clusters.firsts, orders[0], tol, seed) if options.scores else (None, None)
     return Duplicates(
         items.n,
         options.threshold,
-        items.n - len(groups.firsts),
-        items.n - len(same.firsts),
+        items.n - len(clusters.firsts),
+        items.n - len(identical.firsts),
         score,
         without,
-        found.pairs,
-        chosen,
-        measure,
-        [places.tolist() for places in groups.members],
-        [places.tolist() for places in same.members],
-        frozen(groups.sizes),
+        clustering.pairs,
+        chosen_method,
+        measured_recall,
+        [positions.tolist() for positions in clusters.members],
+        [positions.tolist() for positions in identical.members],
+        frozen(clusters.sizes),
         frozen(redundant),
         frozen(np.setdiff1d(np.flatnonzero(shares), redundant, assume_unique=True)),
         similarity.n,
     )
+
+
+def _plural(count: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _format_share(value: float) -> str:
+    """A share in percent, rounded down: only 1 is 100%."""
+    return "100%" if value == 1 else f"{math.floor(1000 * value) / 10:.1f}%"
+
+
+# --------------------------------------------------------------------------------------------------------------- search
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """The options of the search, checked."""
+
+    threshold: float
+    method: str
+    recall: float
+    scores: bool
+
+    @classmethod
+    def of(cls, threshold: Any, method: Any, recall: Any, scores: Any) -> SearchOptions:
+        """Check options as the user passes them."""
+        threshold_value, recall_value = as_number(threshold), as_number(recall)
+        if not 0 < threshold_value <= 1:
+            raise InputError(
+                f"threshold={brief(threshold)}; expected the similarity from which on two items are near copies, above "
+                "0 and up to 1."
+            )
+        if not 0 < recall_value < 1:
+            raise InputError(
+                f"recall={brief(recall)}; expected the share that hashing should find, above 0 and below 1, such as "
+                "0.99. For all of it pass method='exact'."
+            )
+        if method not in METHODS:
+            raise unknown("method", method, METHODS)
+        return cls(threshold_value, method, recall_value, check_flag(scores, "scores"))
+
+
+def search_method(similarity: Similarity, method: str) -> str:
+    """Whether to compare all pairs or to hash; an error where one takes too long and the other is impossible."""
+    hashable = isinstance(similarity, Features)
+    if method == "approximate" and not hashable:
+        raise InputError(
+            f"method='approximate' hashes feature vectors, and {similarity.kernel!r} has none; expected a kernel with "
+            "features, such as 'cosine' or 'ngram', or method='exact'."
+        )
+    if method != "auto":
+        return method
+    if hashable:
+        return "approximate" if similarity.n > EXACT_ITEMS else "exact"
+    operations = similarity.n**2 / 2 * similarity.cost
+    if isinstance(similarity, Pairwise) and operations > MOST_WORK:
+        raise TooLargeError(
+            f"{similarity.n:,} distinct items are {similarity.n**2 / 2:.2g} pairs, and {similarity.kernel!r} has no "
+            f"features that could be hashed; all pairs would take about {duration(operations / SPEED)}. Pass "
+            "method='exact' to compare them all the same, or take a kernel with features ('cosine', 'ngram', or "
+            "RandomFeatures in place of RBF, Laplacian and Jaccard), or a random sample."
+        )
+    return "exact"
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """The cluster of each distinct item, its class of identical items, and the number of pairs of near copies."""
+
+    near: np.ndarray
+    same: np.ndarray
+    pairs: int | None
+
+
+def join_pairs(pairs: Iterator[Pairs], repeats: np.ndarray, labels: np.ndarray | None = None) -> Clustering:
+    """Clusters of a stream of pairs, or with `labels` given clusters; pairs of collapsed identical items count, too."""
+    total = sum(count * (count - 1) // 2 for count in repeats[repeats > 1].tolist())
+    joined_labels = np.arange(len(repeats)) if labels is None else labels
+    same = np.arange(len(repeats))
+    for i, j, identical in pairs:
+        total += int(np.dot(repeats[i], repeats[j]))
+        if labels is None:
+            joined_labels = join_components(joined_labels, i, j)
+        same = join_components(same, i[identical], j[identical])
+    return Clustering(joined_labels, same, total)
+
+
+def cluster_by_hashing(
+    items: DistinctItems, levels: Levels, options: SearchOptions, seed: int
+) -> tuple[Clustering, Recall]:
+    """Clusters by hashing; all pairs within them are compared to count near copies, if they are not too many."""
+    features = items.similarity
+    assert isinstance(features, Features)
+    labels, recall = hashed_clusters(features, levels, options.threshold, options.recall, seed)
+    sizes = np.bincount(labels).astype(np.float64)
+    if float(np.sum(sizes * (sizes - 1))) / 2 > MOST_WITHIN:
+        return Clustering(labels, np.arange(len(labels)), None), recall
+    return join_pairs(pairs_within(features, labels, levels, "pairs"), items.repeats, labels), recall

@@ -26,26 +26,25 @@ from vendimeter.threads import workers
 __all__ = [
     "Levels",
     "Pairs",
-    "in_order",
-    "inner",
-    "judged",
-    "levels_of",
-    "margin_of",
+    "choose_levels",
+    "float32_error",
+    "float32_rows",
+    "inner_products",
+    "near_pairs",
+    "pairs_within",
+    "run_in_order",
     "similar_pairs",
-    "single",
-    "within",
 ]
 
-Pairs = tuple[
-    np.ndarray, np.ndarray, np.ndarray
-]  # positions i, positions j, and whether the two are identical
+# Positions i, positions j, and whether the two are identical.
+Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-TILE = 1024  # rows on each side of a product: its 4 MiB stay in the cache while they are looked at
-STRIP_BYTES = 512 << 20  # of rows in float32 that are held at a time
-CROWDED = 64  # a tile is done again in float64 when more than one pair in so many is in doubt
+TILE = 1024  # rows on each side of a product: its 4 MiB stay in the cache
+STRIP_BYTES = 512 << 20  # of rows in float32 in memory at a time
+MAX_DOUBTFUL = 64  # a tile is computed again in float64 where more than one pair in so many is in doubt
 INNER_BYTES = 2 << 20  # of rows whose inner products are taken at a time: they stay in the cache
-SHORT = 64  # clusters of no more items than this are taken together, pair by pair
-SINGLE = 2.0**-24
+SMALL_CLUSTER = 64  # items: clusters up to this are compared pair by pair, all of them together
+FLOAT32_UNIT = 2.0**-24  # unit roundoff of float32
 
 
 @dataclass(frozen=True)
@@ -56,19 +55,19 @@ class Levels:
     same: float
 
 
-def levels_of(similarity: Similarity, threshold: float, names: np.ndarray) -> tuple[Levels, Entries]:
-    """Where a similarity counts as having met the threshold, and as 1; and the similarities, checked on the way."""
+def choose_levels(similarity: Similarity, threshold: float, names: np.ndarray) -> tuple[Levels, Entries]:
+    """The levels from which on similarities meet the threshold and count as 1, and the entries, which check them."""
     entries = Entries(similarity, names)
-    given = entries.slack
+    slack = entries.slack
     if not (isinstance(similarity, Features) or (isinstance(similarity, Pairwise) and similarity.trusted)):
-        given = max(given, entry_tolerance(similarity.precision))  # as precise as a user's own numbers are
-    return Levels(threshold - entries.slack, min(1 - given, 1.0)), entries
+        slack = max(slack, entry_tolerance(similarity.precision))  # the precision of a user's own numbers
+    return Levels(threshold - entries.slack, min(1 - slack, 1.0)), entries
 
 
 def similar_pairs(similarity: Similarity, levels: Levels, entries: Entries, label: str) -> Iterator[Pairs]:
-    """Pairs i < j of items that are near copies, some at a time."""
+    """Pairs i < j of items that are near copies, in batches."""
     if isinstance(similarity, Features) and not similarity.sparse and similarity.like is None:
-        yield from _from_rows(similarity, levels, label)
+        yield from _pairs_from_rows(similarity, levels, label)
         return
     for i, j, k in entries.edges(levels.near, values=True, label=label):
         assert k is not None
@@ -78,41 +77,43 @@ def similar_pairs(similarity: Similarity, levels: Levels, entries: Entries, labe
 # ------------------------------------------------------------------------------------------------ from dense features
 
 
-def margin_of(features: Features) -> float:
-    """How far a product of rows in float32 may be off: the cast of both, d products, and d sums."""
-    error = (features.width + 4) * SINGLE
+def float32_error(features: Features) -> float:
+    """Error bound of an inner product in float32: the cast of both rows, d products, and d sums."""
+    error = (features.width + 4) * FLOAT32_UNIT
     return error / (1 - error) + features.entry_error if error < 0.5 else 1.0
 
 
-def single(features: Features, index: Any) -> np.ndarray:
+def float32_rows(features: Features, index: Any) -> np.ndarray:
     """Rows in float32."""
     return features.rows(index).astype(np.float32)
 
 
-def _from_rows(features: Features, levels: Levels, label: str) -> Iterator[Pairs]:
-    """Each pair of tiles once, side by side on all cores."""
+def _pairs_from_rows(features: Features, levels: Levels, label: str) -> Iterator[Pairs]:
+    """Each pair of tiles once, in parallel."""
     with workers(64) as count, ThreadPoolExecutor(count) as pool, Progress(label) as progress:
-        done, whole = 0, features.n * (features.n + 1) / 2
-        for size, pairs in in_order(pool, _tiles(features, levels), 2 * count):
-            done += size
-            progress.step(done / whole)
+        done, all_pairs = 0, features.n * (features.n + 1) / 2
+        for n_pairs, pairs in run_in_order(pool, _tiles(features, levels), 2 * count):
+            done += n_pairs
+            progress.step(done / all_pairs)
             yield pairs
 
 
 def _tiles(features: Features, levels: Levels) -> Iterator[Callable[[], tuple[int, Pairs]]]:
-    """The work on each tile, on and above the diagonal."""
-    n, margin = features.n, margin_of(features)
-    for strip in _cut(0, n, max(1, STRIP_BYTES // (4 * features.width * TILE)) * TILE):
-        held = np.empty((strip.stop - strip.start, features.width), dtype=np.float32)
-        for part in _cut(strip.start, strip.stop, TILE):
-            held[part.start - strip.start : part.stop - strip.start] = single(features, part)
-        for cols in _cut(strip.start, n, TILE):
+    """A task for each tile on and above the diagonal; it returns the number of pairs and the near copies."""
+    n, margin = features.n, float32_error(features)
+    for strip in _slices(0, n, max(1, STRIP_BYTES // (4 * features.width * TILE)) * TILE):
+        strip_rows = np.empty((strip.stop - strip.start, features.width), dtype=np.float32)
+        for batch in _slices(strip.start, strip.stop, TILE):
+            strip_rows[batch.start - strip.start : batch.stop - strip.start] = float32_rows(features, batch)
+        for cols in _slices(strip.start, n, TILE):
             inside = cols.stop <= strip.stop
             right = (
-                held[cols.start - strip.start : cols.stop - strip.start] if inside else single(features, cols)
+                strip_rows[cols.start - strip.start : cols.stop - strip.start]
+                if inside
+                else float32_rows(features, cols)
             )
-            for rows in _cut(strip.start, min(strip.stop, cols.stop), TILE):
-                left = held[rows.start - strip.start : rows.stop - strip.start]
+            for rows in _slices(strip.start, min(strip.stop, cols.stop), TILE):
+                left = strip_rows[rows.start - strip.start : rows.stop - strip.start]
                 yield _tile(features, levels, margin, (rows, left), (cols, right))
 
 
@@ -123,18 +124,20 @@ def _tile(
     left: tuple[slice, np.ndarray],
     right: tuple[slice, np.ndarray],
 ) -> Callable[[], tuple[int, Pairs]]:
+    """The task of one tile; `left` and `right` are positions with their rows in float32."""
+
     def work() -> tuple[int, Pairs]:
         product = left[1] @ right[1].T
         upper = left[0] == right[0]
         if upper:
             product[np.tri(len(product), dtype=bool)] = -2.0
-        size = product.size if not upper else len(product) * (len(product) + 1) // 2
-        return size, judged(features, product, left[0], right[0], levels, margin)
+        n_pairs = product.size if not upper else len(product) * (len(product) + 1) // 2
+        return n_pairs, near_pairs(features, product, left[0], right[0], levels, margin)
 
     return work
 
 
-def judged(
+def near_pairs(
     features: Features,
     product: np.ndarray,
     rows: slice | np.ndarray,
@@ -142,75 +145,80 @@ def judged(
     levels: Levels,
     margin: float,
 ) -> Pairs:
-    """The near copies among the pairs of a product in float32; what it leaves in doubt is computed in float64."""
-    low = levels.near - margin
-    if product.max(initial=-2.0) < low:
+    """The near copies among the pairs of a product in float32; doubtful pairs are computed again in float64."""
+    lower_bound = levels.near - margin
+    if product.max(initial=-2.0) < lower_bound:
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, np.empty(0, dtype=bool)
-    a, b = np.nonzero(product >= low)
-    found = product[a, b].astype(np.float64)
-    i, j = positions_of(rows, features.n)[a], positions_of(cols, features.n)[b]
-    doubt = np.flatnonzero((found <= levels.near + margin) | (found >= levels.same - margin))
-    if len(doubt) > product.size // CROWDED:
-        found = features.block(rows, cols)[a, b]
-    elif len(doubt):
-        found[doubt] = inner(features, i[doubt], j[doubt])
-    near = found >= levels.near
-    return i[near], j[near], found[near] >= levels.same
+    row, col = np.nonzero(product >= lower_bound)
+    similarities = product[row, col].astype(np.float64)
+    i, j = positions_of(rows, features.n)[row], positions_of(cols, features.n)[col]
+    doubtful = np.flatnonzero((similarities <= levels.near + margin) | (similarities >= levels.same - margin))
+    if len(doubtful) > product.size // MAX_DOUBTFUL:
+        similarities = features.block(rows, cols)[row, col]
+    elif len(doubtful):
+        similarities[doubtful] = inner_products(features, i[doubtful], j[doubtful])
+    near = similarities >= levels.near
+    return i[near], j[near], similarities[near] >= levels.same
 
 
-def inner(features: Features, i: np.ndarray, j: np.ndarray, others: Features | None = None) -> np.ndarray:
-    """The similarities of pairs of items, i[k] with j[k] (of `others`, where they are given), in float64."""
-    others, found = others or features, np.empty(len(i))
-    most = INNER_BYTES if features.like is None else DEVICE_BYTES
-    for part in blocks(len(i), 128 if features.sparse else 2 * features.width, most=most):
-        left, right = (which.rows(evened(at[part], which.like)) for which, at in ((features, i), (others, j)))
+def inner_products(
+    features: Features, i: np.ndarray, j: np.ndarray, others: Features | None = None
+) -> np.ndarray:
+    """The similarities of pairs of items, i[k] with j[k] (of `others`, if passed), in float64."""
+    others, products = others or features, np.empty(len(i))
+    limit = INNER_BYTES if features.like is None else DEVICE_BYTES
+    for batch in blocks(len(i), 128 if features.sparse else 2 * features.width, most=limit):
+        left = features.rows(evened(i[batch], features.like))
+        right = others.rows(evened(j[batch], others.like))
         if features.sparse:
-            found[part] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+            products[batch] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
         elif features.like is None:
-            found[part] = np.einsum("ij,ij->i", left, right)
+            products[batch] = np.einsum("ij,ij->i", left, right)
         else:
-            found[part] = to_host(namespace(left).sum(left * right, axis=1))[: part.stop - part.start]
-    return found
+            products[batch] = to_host(namespace(left).sum(left * right, axis=1))[: batch.stop - batch.start]
+    return products
 
 
 # ------------------------------------------------------------------------------------------------ pairs within clusters
 
 
-def within(features: Features, labels: np.ndarray, levels: Levels, label: str) -> Iterator[Pairs]:
-    """Near copies among the items with one label, for every label: those of small clusters pair by pair."""
+def pairs_within(features: Features, labels: np.ndarray, levels: Levels, label: str) -> Iterator[Pairs]:
+    """Near copies within every cluster, the items of one label; small clusters are compared pair by pair."""
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
     size = sizes[labels[order]]
-    short = order[(size > 1) & (size <= SHORT)]
-    own, active, step = labels[short], np.arange(len(short)), 1
+    in_small = order[(size > 1) & (size <= SMALL_CLUSTER)]
+    small_labels, active, step = labels[in_small], np.arange(len(in_small)), 1
     while len(active):
-        active = active[active + step < len(short)]
-        active = active[own[active] == own[active + step]]
-        # Labels stand in rising order, and positions within a label do: i < j.
-        i, j = short[active], short[active + step]
-        found = inner(features, i, j)
-        near = found >= levels.near
-        yield i[near], j[near], found[near] >= levels.same
+        active = active[active + step < len(in_small)]
+        active = active[small_labels[active] == small_labels[active + step]]
+        # Sorted by label, and by position within a label: i < j.
+        i, j = in_small[active], in_small[active + step]
+        similarities = inner_products(features, i, j)
+        near = similarities >= levels.near
+        yield i[near], j[near], similarities[near] >= levels.same
         step += 1
     starts = np.cumsum(sizes) - sizes
-    for one in np.flatnonzero(sizes > SHORT):
-        places = order[starts[one] : starts[one] + sizes[one]]
-        part = features.take(places)
-        for i, j, same in similar_pairs(part, levels, Entries(part), label):
-            yield places[i], places[j], same
+    for cluster_label in np.flatnonzero(sizes > SMALL_CLUSTER):
+        start = starts[cluster_label]
+        members = order[start : start + sizes[cluster_label]]
+        cluster = features.take(members)
+        for i, j, same in similar_pairs(cluster, levels, Entries(cluster), label):
+            yield members[i], members[j], same
 
 
-# ------------------------------------------------------------------------------------------------------------- helpers
+# -------------------------------------------------------------------------------------------------------- parallel work
 
 
-def _cut(start: int, stop: int, step: int) -> list[slice]:
+def _slices(start: int, stop: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 
 
-def in_order(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
-    """What the tasks give, in their order; so many are under way at a time that results do not pile up."""
-    import scipy.sparse.csgraph  # noqa: F401  # whole before there are threads: one would meet it half imported
+def run_in_order(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], Any]], ahead: int) -> Iterator[Any]:
+    """The results of the tasks, in their order; at most `ahead` are under way, so that results do not pile up."""
+    # Imported before there are threads, one of which could see it half imported.
+    import scipy.sparse.csgraph  # noqa: F401
 
     waiting: deque[Future[Any]] = deque()
     try:
@@ -221,5 +229,5 @@ def in_order(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], Any]], ahead
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for one in waiting:
-            one.cancel()
+        for future in waiting:
+            future.cancel()

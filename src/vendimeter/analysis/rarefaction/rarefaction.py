@@ -1,4 +1,4 @@
-"""The score against the number of samples, and what it says of the population they were drawn from."""
+"""The score against the number of samples: the rarefaction curve, and the score of the population."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 
 from vendimeter.analysis.family import scored
 from vendimeter.analysis.rarefaction.jackknife_groups import (
-    Part,
     Split,
-    Values,
-    deal,
-    drawn,
-    fragmented,
-    spectra,
+    Subset,
+    SubsetSpectrum,
+    deal_groups,
+    draw_subset,
+    is_fragmented,
+    solve_subsets,
 )
 from vendimeter.analysis.rarefaction.population import (
     Population,
     check_groups,
-    of_split,
-    population_of,
-    refusal_beforehand,
-    without,
+    estimate_population,
+    jackknife_of_split,
+    no_estimate,
+    refusal_in_advance,
 )
 from vendimeter.data.weights import raw_weights
 from vendimeter.errors import InputError, brief
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Population", "Rarefaction", "rarefy"]
 
-
-# -------------------------------------------------------------------------------------------------- rarefaction result
-
-# What a rarefaction gives back.
-
-CONVERGED = 0.01  # growth by doubling the samples below which a score is called converged
+MOST = 3072  # default of `most`, items whose similarity matrix is solved: some thirty times
+MAX_WIDTH = 2048  # features up to which their d×d matrix is solved instead, for any number of items
+LADDER = 12  # default number of sizes of the curve
+SMALLEST_SIZE = 8  # of the curve by default
+BAND = (0.05, 0.95)  # quantiles of the repeats
+CONVERGED = 0.01  # threshold of the growth by doubling the samples, below which a score has converged
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -149,19 +149,6 @@ class Rarefaction(Result):
         from vendimeter.plots.curves import curve
 
         return curve(self, ax)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"
-
-
-# --------------------------------------------------------------------------------------------------------- rarefaction
-
-MOST = 3072  # items whose similarity matrix is worked on: its eigenvalues are found some thirty times over
-WIDE = 2048  # features up to which their matrix is worked on instead, with any number of items
-LADDER = 12  # sizes of the curve
-FIRST = 8  # the smallest of them
-BAND = (0.05, 0.95)  # quantiles of the repeats
 
 
 @collected
@@ -275,33 +262,35 @@ def rarefy(
     >>> vm.rarefy(np.arange(200), "match").population.refused.partition(":")[0]
     'the score still grows with n'
     """
-    asked = _Asked(
+    options = _Options(
         parse_order(q),
         whole_number(repeats, "repeats"),
         check_groups(whole_number(groups, "groups")),
         check_confidence(confidence),
         None if t is None else whole_number(t, "t"),
-        _most(most),
+        _check_most(most),
         check_rng(rng),
     )
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
     uniform = weights is None and counts is None
-    mass = raw_weights(None, counts)
+    raw = raw_weights(None, counts)
     present = np.arange(similarity.n) if uniform else np.flatnonzero(shares)
-    apart = fragmented(similarity, present)
-    if not apart:
+    fragmented = is_fragmented(similarity, present)
+    if not fragmented:
         similarity = held(similarity)
-    part = Part(present, None if mass is None else mass.values[present].astype(np.int64))
+    subset = Subset(present, None if raw is None else raw.values[present].astype(np.int64))
     with Progress("vendimeter") as bar:
         bar.step(0.0, "score of all samples")
-        score = _score(similarity, None if uniform else shares, n, asked)
-        work = _Weighted if weights is not None else _Sampled
-        return work(similarity, part, shares[present], n, asked, apart, bar.step).result(score, sizes)
+        score = scored(similarity, None if uniform else shares, options.q, n, rng=options.rng)
+        rarefaction_type = _WeightedCurve if weights is not None else _SampledCurve
+        return rarefaction_type(similarity, subset, shares[present], n, options, fragmented, bar.step).result(
+            score, sizes
+        )
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The options, checked."""
+class _Options:
+    """The checked options of `rarefy`."""
 
     q: float
     repeats: int
@@ -312,157 +301,167 @@ class _Asked:
     rng: int
 
 
-def _most(most: Any) -> int:
+def _check_most(most: Any) -> int:
+    """`most` as a whole number, at most the side that is solved exactly."""
     items = whole_number(most, "most")
     if items > EXACT_SIDE:
         raise InputError(f"most={brief(most)}; expected {EXACT_SIDE:,} items or fewer.")
     return items
 
 
-def _score(similarity: Similarity, shares: np.ndarray | None, n: int, asked: _Asked) -> Score:
-    """The score of all samples, as `vendimeter.score` has it."""
-    return scored(similarity, shares, asked.q, n, rng=asked.rng)
-
-
-class _Sampled:
-    """Samples, each as good as another: subsets of them, and the jackknife."""
+class _SampledCurve:
+    """The rarefaction of exchangeable samples: random subsets of them, and the jackknife."""
 
     def __init__(
         self,
         similarity: Similarity,
-        part: Part,
+        subset: Subset,
         shares: np.ndarray,
         n: int,
-        asked: _Asked,
-        apart: bool,
+        options: _Options,
+        fragmented: bool,
         report: Callable[[float, str], None],
     ):
-        self.similarity, self.part, self.shares, self.n = similarity, part, shares, n
-        self.asked, self.report = asked, report
-        self.draws = generator(asked.rng, "rarefy")
-        self.used = n if apart else self._affordable()
-        self.t = asked.t or -(-self.used // 10)
+        self.similarity, self.subset, self.shares, self.n = similarity, subset, shares, n
+        self.options, self.report = options, report
+        self.random_state = generator(options.rng, "rarefy")
+        self.used = n if fragmented else self._count_usable()
+        self.t = options.t or -(-self.used // 10)
 
-    def _affordable(self) -> int:
-        """How many of the samples are worked on."""
-        if len(self.part.items) <= self.asked.most:
+    def _count_usable(self) -> int:
+        """How many of the samples are used: all of them where the similarity matrix is not needed."""
+        if len(self.subset.items) <= self.options.most:
             return self.n
-        narrow = isinstance(self.similarity, Features) and self.similarity.width <= WIDE
-        return self.n if narrow else min(self.asked.most, self.n)
+        narrow = isinstance(self.similarity, Features) and self.similarity.width <= MAX_WIDTH
+        return self.n if narrow else min(self.options.most, self.n)
 
     def result(self, score: Score, sizes: Any) -> Rarefaction:
-        """All of it together."""
-        ladder = _ladder(sizes, self.used, self.n)
-        self._prepare()
-        curve = np.empty((4, len(ladder)))
-        for i, spectra_of_size in enumerate(self._curve(ladder.tolist())):
-            self.report(0.1 + 0.2 * i / len(ladder), f"subsets of {ladder[i]:,}")
-            found = np.array([self._pair(values) for values in spectra_of_size])
-            curve[:, i] = found[:, 0].mean(), *np.quantile(found[:, 0], BAND), found[:, 1].mean()
+        """The curve, the population and the growth."""
+        curve_sizes = _curve_sizes(sizes, self.used, self.n)
+        self._deal()
+        curve = np.empty((4, len(curve_sizes)))
+        for i, size_spectra in enumerate(self._curve(curve_sizes.tolist())):
+            self.report(0.1 + 0.2 * i / len(curve_sizes), f"subsets of {curve_sizes[i]:,}")
+            scores = np.array([self._scores(spectrum) for spectrum in size_spectra])
+            curve[:, i] = scores[:, 0].mean(), *np.quantile(scores[:, 0], BAND), scores[:, 1].mean()
         population, growth = self._population()
         self.report(1.0, "")
         return Rarefaction(
             score=score,
             population=population,
             growth=growth,
-            sizes=frozen(ladder),
+            sizes=frozen(curve_sizes),
             scores=frozen(curve[0]),
             low=frozen(curve[1]),
             high=frozen(curve[2]),
             truncated=frozen(curve[3]),
-            truncated_score=math.nan if self._whole is None else self._pair(self._whole)[1],
+            truncated_score=math.nan if self._full_spectrum is None else self._scores(self._full_spectrum)[1],
             t=self.t,
-            q=self.asked.q,
+            q=self.options.q,
             n=self.n,
             used=self.used,
-            repeats=self.asked.repeats,
-            groups=self.asked.groups,
+            repeats=self.options.repeats,
+            groups=self.options.groups,
             notes=self._notes(),
         )
 
-    def _pair(self, values: Values) -> tuple[float, float]:
+    def _scores(self, spectrum: SubsetSpectrum) -> tuple[float, float]:
         """The score and the truncated score of a subset."""
-        cut, q = 2 * values.error, self.asked.q
+        threshold, q = 2 * spectrum.error, self.options.q
         return (
-            float(hill(values.eigenvalues, q, zero_below=cut)),
-            float(hill(truncated(values.eigenvalues, self.t), q, zero_below=cut)),
+            float(hill(spectrum.eigenvalues, q, zero_below=threshold)),
+            float(hill(truncated(spectrum.eigenvalues, self.t), q, zero_below=threshold)),
         )
 
-    def _prepare(self) -> None:
-        part = self.part if self.used == self.n else drawn(self.part, self.used, self.draws)
-        dealt = deal(part, min(self.asked.groups, self.used), self.draws) if self.used > 1 else [part]
-        self.split = Split(self.similarity, dealt)
+    def _deal(self) -> None:
+        """Deal the samples used out into groups."""
+        subset = (
+            self.subset if self.used == self.n else draw_subset(self.subset, self.used, self.random_state)
+        )
+        groups = (
+            deal_groups(subset, min(self.options.groups, self.used), self.random_state)
+            if self.used > 1
+            else [subset]
+        )
+        self.split = Split(self.similarity, groups)
 
     @cached_property
-    def _whole(self) -> Values | None:
-        """The eigenvalues of all that is worked on; None where that is drawn from more."""
-        return next(self.split.spectra([np.arange(len(self.split.parts))]))
+    def _full_spectrum(self) -> SubsetSpectrum | None:
+        """The eigenvalues of all samples used."""
+        return next(self.split.spectra([np.arange(len(self.split.groups))]))
 
-    def _curve(self, sizes: list[int]) -> Iterator[Iterable[Values]]:
-        """The eigenvalues of the subsets of each size; of all there is, there is one."""
+    def _curve(self, sizes: list[int]) -> Iterator[Iterable[SubsetSpectrum]]:
+        """The eigenvalues of the subsets of each size; there is one subset of all samples."""
         smaller = [size for size in sizes if size < self.used]
-        yield from self.split.subsets(smaller, self.asked.repeats, self.draws)
-        if len(smaller) < len(sizes) and self._whole is not None:
-            yield [self._whole]
+        yield from self.split.subset_spectra(smaller, self.options.repeats, self.random_state)
+        if len(smaller) < len(sizes) and self._full_spectrum is not None:
+            yield [self._full_spectrum]
 
     def _population(self) -> tuple[Population, float]:
-        asked = self.asked
-        reason = refusal_beforehand(asked.q, self.used, asked.groups)
-        if self.used < 2 * asked.groups:
-            return without(reason or "", asked.confidence, self.used), math.nan
-        found = of_split(self.split, asked.q, lambda part: self.report(0.3 + 0.7 * part, "jackknife"))
-        growth = math.expm1(found.gain(math.log2(self.n / self.used)))
-        return population_of(found, asked.confidence, reason), growth
+        options = self.options
+        reason = refusal_in_advance(options.q, self.used, options.groups)
+        if self.used < 2 * options.groups:
+            return no_estimate(reason or "", options.confidence, self.used), math.nan
+        result = jackknife_of_split(
+            self.split, options.q, lambda done: self.report(0.3 + 0.7 * done, "jackknife")
+        )
+        growth = math.expm1(result.gain(math.log2(self.n / self.used)))
+        return estimate_population(result, options.confidence, reason), growth
 
     def _notes(self) -> tuple[str, ...]:
         if self.used == self.n:
             return ()
         note = (
             f"The curve and the population come of a random sample of {self.used:,} of the {self.n:,}, because the "
-            f"kernel has no features, or more than {WIDE:,}; most= sets how many, {EXACT_SIDE:,} at most."
+            f"kernel has no features, or more than {MAX_WIDTH:,}; most= sets how many, {EXACT_SIDE:,} at most."
         )
         return (note,)
 
 
-class _Weighted(_Sampled):
-    """Probabilities: a population itself, from which samples are drawn."""
+class _WeightedCurve(_SampledCurve):
+    """The rarefaction of probabilities, which are a population: samples are drawn from it with replacement."""
 
-    def _prepare(self) -> None:
-        """Nothing is dealt out: every subset is drawn by itself."""
+    def _deal(self) -> None:
+        """No groups: every subset is drawn from the population."""
 
     @cached_property
-    def _whole(self) -> Values | None:
-        whole = Part(self.part.items, self.shares)
-        return next(spectra(self.similarity, [whole])) if self.used == self.n else None
+    def _full_spectrum(self) -> SubsetSpectrum | None:
+        """The eigenvalues of the population; None where a sample of the items stands for it."""
+        population = Subset(self.subset.items, self.shares)
+        return next(solve_subsets(self.similarity, [population])) if self.used == self.n else None
 
-    def _curve(self, sizes: list[int]) -> Iterator[Iterable[Values]]:
-        """Samples drawn with replacement; of one repeat, the smaller ones lie in the larger ones."""
-        largest = [self.draws.multinomial(sizes[-1], self.shares) for _ in range(self.asked.repeats)]
-        chains = [[Part(self.part.items[found > 0], found[found > 0])] for found in largest]
+    def _curve(self, sizes: list[int]) -> Iterator[Iterable[SubsetSpectrum]]:
+        """The eigenvalues of samples drawn with replacement; those of one repeat are nested."""
+        largest = [self.random_state.multinomial(sizes[-1], self.shares) for _ in range(self.options.repeats)]
+        chains = [[Subset(self.subset.items[counts > 0], counts[counts > 0])] for counts in largest]
         for chain in chains:
             for size in reversed(sizes[:-1]):
-                chain.append(drawn(chain[-1], size, self.draws))
+                chain.append(draw_subset(chain[-1], size, self.random_state))
         for i in reversed(range(len(sizes))):
-            yield spectra(self.similarity, [chain[i] for chain in chains])
+            yield solve_subsets(self.similarity, [chain[i] for chain in chains])
 
     def _population(self) -> tuple[Population, float]:
         reason = "weights are probabilities, and not samples of a population. For frequencies pass counts=."
-        return without(reason, self.asked.confidence, 0), math.nan
+        return no_estimate(reason, self.options.confidence, 0), math.nan
 
 
-def _ladder(sizes: Any, used: int, n: int) -> np.ndarray:
-    """The sizes of the curve."""
+def _curve_sizes(sizes: Any, used: int, n: int) -> np.ndarray:
+    """The sizes of the subsets of the curve."""
     if sizes is None:
-        return np.unique(np.round(np.geomspace(min(FIRST, used), used, LADDER)).astype(np.int64))
+        return np.unique(np.round(np.geomspace(min(SMALLEST_SIZE, used), used, LADDER)).astype(np.int64))
     try:
-        given = [whole_number(size, "sizes") for size in sizes]
+        checked = [whole_number(size, "sizes") for size in sizes]
     except TypeError:
-        given = []
-    if not given:
+        checked = []
+    if not checked:
         raise InputError(f"sizes={brief(sizes)}; expected a list of whole numbers, such as [10, 100, 1000].")
-    if max(given) > used:
+    if max(checked) > used:
         sample = "" if used == n else f" {used:,} of them are worked on; pass most= for more."
         raise InputError(
-            f"sizes go up to {max(given):,} and there are {n:,} samples; expected sizes up to {used:,}.{sample}"
+            f"sizes go up to {max(checked):,} and there are {n:,} samples; expected sizes up to {used:,}.{sample}"
         )
-    return np.unique(np.array(given, dtype=np.int64))
+    return np.unique(np.array(checked, dtype=np.int64))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
