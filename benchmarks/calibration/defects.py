@@ -1,8 +1,8 @@
 """Each defect of the official package's core (vendi-score 0.0.3), asked of it and of Vendimeter side by side.
 
-Run it with ``make bench`` or, where vendi-score is installed, with ``python benchmarks/defects.py``. Both packages are
-called for every row. A row is marked where the official answer is wrong; the exit code is 1 if one of Vendimeter's is,
-and 2 if vendi-score is not installed.
+Run it with ``make bench`` or, where vendi-score is installed, with ``python benchmarks/calibration/defects.py``. Both
+packages are called for every row. A row is marked where the official answer is wrong; the exit code is 1 if one of
+Vendimeter's is, and 2 if vendi-score is not installed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The truth is the difference of what so many items of each population score in the mean, from 4,000 samples of each. It
 is not that of the populations themselves: at a common size there is no bias, whatever the size.
 
-    python benchmarks/calibration_differences.py [--runs 400] [--order 1] [--only NAME] [--sizes 50/75 …]
+    python benchmarks/calibration/differences.py [--runs 400] [--order 1] [--only NAME] [--sizes 50/75 …]
 
 Ratios with a group that is all alike but for a few items are refused, (score − 1)·m < 10; how many is in a column. Of
 50 items of one mode of 97%, one time in five none is of the rest, and nothing in the sample tells that there is one;
@@ -27,10 +27,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
+from measure import table
 from vendimeter.analysis.comparison.common_size import BLOCKS, Pool
 from vendimeter.similarity import FeatureRows
 
@@ -208,8 +211,6 @@ def differences(
     pool: ProcessPoolExecutor,
 ) -> None:
     """What is covered, one row a pair of populations and of sizes, and what it comes to."""
-    from measure import table
-
     wanted = sorted({(name, min(both)) for both in sizes for pair in pairs for name in pair})
     truths = dict(zip(wanted, pool.map(partial(truth, q=q), wanted), strict=True))
     tasks = [

@@ -1,9 +1,10 @@
 """Do intervals hold? Populations whose score is known, sampled again and again: how often the interval contains it.
 
-``python benchmarks/calibration.py [--runs 300] [--q 1] [--only NAME …]``. A row is a population and a number of
-samples: how often the interval was refused, and of those given how many contain the score of the population, and how
-many lie below it. The last rows of the first table are populations that no sample of such a size tells of: heavy tails
-and rare modes, where intervals have to be refused; one of them shows a limit, which 300 samples cannot tell.
+``python benchmarks/calibration/populations.py [--runs 300] [--q 1] [--only NAME …]``. A row is a population and a
+number of samples: how often the interval was refused, and of those given how many contain the score of the population,
+and how many lie below it. The last rows of the first table are populations that no sample of such a size tells of:
+heavy tails and rare modes, where intervals have to be refused; one of them shows a limit, which 300 samples cannot
+tell.
 
 The rules by which intervals are refused were chosen while looking at the populations of the first table, so that what
 they cover there flatters them. Those of `HELD_OUT` were not looked at, and have a table and a total of their own.
@@ -23,11 +24,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
+from measure import table
 
 FEW = 20  # intervals in a row, below which a share of them says little
 
@@ -321,8 +325,6 @@ def calibrate(name: str, n: int, q: float, runs: int, pool: Any = None) -> Outco
 
 def populations(runs: int, q: float, names: Sequence[str], pool: Any) -> None:
     """The intervals of `vendimeter.rarefy` for these populations: a table, and what it comes to."""
-    from measure import table
-
     rows: list[list[str]] = []
     found: list[Outcome] = []
     for name in names:

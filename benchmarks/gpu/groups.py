@@ -25,9 +25,9 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measure import table
-from vendimeter.solvers import dense as tridiagonal
+from vendimeter.solvers import dense
 from vendimeter.solvers.dense import batched_eigenvalues
 
 CLOSE = 1e-10  # eigenvalues (which sum to one) and scores agree when they differ by less than this
@@ -76,11 +76,11 @@ class Stack:
 
     def reflections(self) -> Any:
         """Our first stage alone: no bisection."""
-        whole, tridiagonal.BISECTIONS = tridiagonal.BISECTIONS, 0
+        whole, dense.BISECTIONS = dense.BISECTIONS, 0
         try:
             return self.ours_torch()
         finally:
-            tridiagonal.BISECTIONS = whole
+            dense.BISECTIONS = whole
 
     def library(self, backend: str, count: int | None = None) -> Any:
         """PyTorch's own, with a backend of its choice or of ours."""

@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import extra_memory, table
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from measure import DATA, extra_memory, table
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BLOCK = 50_000  # rows that are made at a time
 ABOVE = 1e-6  # by which planted copies are above the threshold: float32 rounds rows
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
 from measure import best_times, extra_memory, table
 from vendimeter.solvers.gram import gram

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
 from measure import best_times, exponent, table
 from vendimeter.kernels import RBF, Jaccard

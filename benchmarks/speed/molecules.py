@@ -1,6 +1,6 @@
 """From SMILES to a score beside the official package, the parts of it, and ways to compare fingerprints.
 
-The molecules are those of the MOSES test set, in ``../../shared/data`` or the folder of ``--data``. The official way
+The molecules are those of the MOSES test set, in ``../shared/data`` or the folder of ``--data``. The official way
 calls RDKit for each pair; it is run up to 2,000 molecules, and 5,000 with ``--all`` (half a minute more).
 """
 
@@ -17,14 +17,12 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rdkit import Chem, rdBase
 
 import vendimeter as vm
-from measure import best_times, table
+from measure import DATA, best_times, table
 from vendimeter.kernels import Jaccard, Morgan
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def official(smiles: list[str]) -> Callable[[], Any] | None:

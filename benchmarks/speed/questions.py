@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 from click.testing import CliRunner
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
 from measure import table
 from vendimeter.cli import work

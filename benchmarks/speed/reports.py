@@ -22,12 +22,10 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
-from measure import table
+from measure import DATA, table
 from vendimeter import report
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def captions() -> vm.Report:

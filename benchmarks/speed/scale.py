@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
-from measure import exponent, extra_memory, table
+from measure import DATA, exponent, extra_memory, table
 from vendimeter.kernels import RBF, Jaccard, NGram
 
 SCRATCH = Path(tempfile.gettempdir()) / "vendimeter-scale"
@@ -222,7 +222,7 @@ def growth() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--only", default="", help="groups whose name holds this text")
     parser.add_argument("--case", nargs=2, help="run one case here: group and name")
     options = parser.parse_args()

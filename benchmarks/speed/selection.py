@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import vendimeter as vm
-from measure import extra_memory, table
+from measure import DATA, extra_memory, table
 from vendimeter.kernels import Morgan, NGram
 
 METHODS = ("vendi", "logdet", "farthest", "facility", "random")
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--million", nargs="*", default=["power"])
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     if options.case:
         print(json.dumps(run_case(options.case, options.method, options.data)))
