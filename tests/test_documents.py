@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [
     "docs/index.md",
-    "docs/choose.md",
-    "docs/reading.md",
-    "docs/claims.md",
+    "docs/guides/choose.md",
+    "docs/guides/reading.md",
+    "docs/guides/claims.md",
     "docs/tutorials/researcher.md",
     "docs/tutorials/curator.md",
     "docs/tutorials/engineer.md",
@@ -47,13 +47,13 @@ def loaded(path: str):
     [
         "README.md",
         "CONTRIBUTING.md",
-        "docs/inputs.md",
-        "docs/scale.md",
-        "docs/streams.md",
-        "docs/gradients.md",
-        "docs/compat.md",
-        "docs/metrics.md",
-        "docs/analysis.md",
+        "docs/guides/inputs.md",
+        "docs/guides/scale.md",
+        "docs/guides/streams.md",
+        "docs/guides/gradients.md",
+        "docs/guides/compat.md",
+        "docs/guides/metrics.md",
+        "docs/guides/analysis.md",
     ],
 )
 def test_code_blocks_run_in_order(name):
@@ -133,7 +133,7 @@ def asked_for(text: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ["README.md", *PAGES, "docs/gradients.md", "docs/reference/cli.md"])
+@pytest.mark.parametrize("name", ["README.md", *PAGES, "docs/guides/gradients.md", "docs/reference/cli.md"])
 def test_pages_ask_for_extras_that_there_are(name):
     assert asked_for((ROOT / name).read_text(encoding="utf-8")) <= extras()
 
@@ -146,7 +146,7 @@ def test_tutorials_ask_for_all_that_they_need(name):
     assert asked_for(text) >= needed
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/inputs.md", *PAGES[4:]])
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/guides/inputs.md", *PAGES[4:]])
 def test_commands_that_are_shown_have_the_options_they_are_shown_with(name):
     from vendimeter.cli.commands import vendi
 
