@@ -1,1 +1,1 @@
-"""Data as users have it: arrays of any library, tables, texts, pictures, molecules, groups and weights, read and checked."""
+"""Data as users have it: arrays, tables, texts, pictures, molecules, groups and weights, read and checked."""
