@@ -26,7 +26,7 @@ from measure import table
 from vendimeter.cli import work
 from vendimeter.cli.commands import vendi
 from vendimeter.kernels import Embed, FromFunction, NGram, Precomputed
-from vendimeter.similarity import checks as _matrix_checks
+from vendimeter.similarity import checks
 
 N = 120
 LABELS = np.arange(N) % 3
@@ -104,13 +104,13 @@ def tokenizer() -> Form:
 def matrix() -> Form:
     """The checks are in the library; from here on, they are counted."""
     counter, points = Counter(), rows()
-    check = _matrix_checks._check_dense
+    check = checks._check_dense
 
     def counted(data: Any, *rest: Any) -> Any:
         counter.add(data.shape[0] * data.shape[1])
         return check(data, *rest)
 
-    _matrix_checks._check_dense = counted
+    checks._check_dense = counted
     distances = np.sum((points[:, None] - points) ** 2, axis=2)
     return Form(np.exp(-distances), Precomputed(), counter, N * N)
 
