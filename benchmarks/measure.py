@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+DATA = (
+    Path(__file__).resolve().parents[2] / "shared" / "data"
+)  # real data, beside the repository; not part of it
+
 
 def best_times(cases: dict[str, Callable[[], Any]], repeats: int = 5) -> dict[str, float]:
     """The best time of each case in seconds; the cases take turns, so that noise of the machine hits them alike."""

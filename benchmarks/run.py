@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other, each in a process of its own: `make bench`."""
+"""What takes minutes on any machine, one after the other, each in a process of its own: `make bench`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 SCRIPTS = [
-    "imports.py",
-    "questions.py",
-    "embeddings.py",
-    "groups.py",
-    "files.py",
-    "molecules.py",
-    "metrics.py",
-    "growth.py",
-    "defects.py",
+    "speed/imports.py",
+    "speed/questions.py",
+    "speed/embeddings.py",
+    "speed/groups.py",
+    "speed/files.py",
+    "speed/molecules.py",
+    "speed/metrics.py",
+    "speed/growth.py",
+    "calibration/defects.py",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import pkgutil
 import re
 import shlex
 import sys
@@ -20,9 +21,9 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [
     "docs/index.md",
-    "docs/choose.md",
-    "docs/reading.md",
-    "docs/claims.md",
+    "docs/guides/choose.md",
+    "docs/guides/reading.md",
+    "docs/guides/claims.md",
     "docs/tutorials/researcher.md",
     "docs/tutorials/curator.md",
     "docs/tutorials/engineer.md",
@@ -47,13 +48,13 @@ def loaded(path: str):
     [
         "README.md",
         "CONTRIBUTING.md",
-        "docs/inputs.md",
-        "docs/scale.md",
-        "docs/streams.md",
-        "docs/gradients.md",
-        "docs/compat.md",
-        "docs/metrics.md",
-        "docs/analysis.md",
+        "docs/guides/inputs.md",
+        "docs/guides/scale.md",
+        "docs/guides/streams.md",
+        "docs/guides/gradients.md",
+        "docs/guides/compat.md",
+        "docs/guides/metrics.md",
+        "docs/guides/analysis.md",
     ],
 )
 def test_code_blocks_run_in_order(name):
@@ -133,7 +134,7 @@ def asked_for(text: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ["README.md", *PAGES, "docs/gradients.md", "docs/reference/cli.md"])
+@pytest.mark.parametrize("name", ["README.md", *PAGES, "docs/guides/gradients.md", "docs/reference/cli.md"])
 def test_pages_ask_for_extras_that_there_are(name):
     assert asked_for((ROOT / name).read_text(encoding="utf-8")) <= extras()
 
@@ -146,7 +147,7 @@ def test_tutorials_ask_for_all_that_they_need(name):
     assert asked_for(text) >= needed
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/inputs.md", *PAGES[4:]])
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/guides/inputs.md", *PAGES[4:]])
 def test_commands_that_are_shown_have_the_options_they_are_shown_with(name):
     from vendimeter.cli.commands import vendi
 
@@ -255,12 +256,67 @@ def test_links_between_pages_lead_somewhere_on_a_code_host_too(page):
         assert ((ROOT / page).parent / link.partition("#")[0]).exists(), link
 
 
-def test_what_the_page_on_testing_names_is_there():
-    page = (ROOT / "docs" / "project" / "testing.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", page)
-    assert named
-    for name in named:
-        assert (ROOT / name).exists(), name
+# Pages for those who work on the package; what other pages name may be files of the reader's.
+FOR_DEVELOPERS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    "experiments/README.md",
+    *(p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "docs" / "project").glob("*.md"))),
+]
+PLACE = re.compile(r"`((?:[\w.-]+/)+(?:[\w.-]+)?(?:::\w+)?)`")
+COMMAND = re.compile(r"`python ([\w./]+\.py)")
+
+
+@pytest.mark.parametrize("page", FOR_DEVELOPERS)
+def test_files_and_tests_that_pages_name_are_there(page):
+    text = BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    for name in [*PLACE.findall(text), *COMMAND.findall(text)]:
+        if name.startswith(
+            (".", "build/")
+        ):  # beside the repository, in a virtual environment, or made by a run
+            continue
+        path, _, test = name.partition("::")
+        homes = (ROOT, ROOT / "src" / "vendimeter", (ROOT / page).parent)
+        found = next((home / path for home in homes if (home / path).exists()), None)
+        assert found is not None, name
+        assert not test or f"def {test}(" in found.read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize("page", FOR_DEVELOPERS)
+def test_names_of_the_package_that_pages_name_are_there(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`(vendimeter(?:\.\w+)+)", text):
+        try:
+            pkgutil.resolve_name(name)
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] == "vendimeter":
+                raise
+
+
+def test_the_table_of_files_is_what_the_modules_say(request):
+    table = loaded("scripts/file_table.py")
+    page = table.PAGE.read_text(encoding="utf-8")
+    if request.config.getoption("--update-golden"):
+        table.main()
+    else:
+        what_to_do = "python scripts/file_table.py writes it anew, and so does pytest --update-golden"
+        assert page == table.written(page), f"docs/project/files.md is not up to date: {what_to_do}"
+
+
+def test_every_module_says_what_it_is():
+    table = loaded("scripts/file_table.py")
+    assert [
+        path for package in table.order() for path in table.modules(package) if not table.first_line(path)
+    ] == []
+
+
+def test_contributing_names_every_package():
+    table = loaded("scripts/file_table.py")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = page[page.index("Bottom up:") : page.index("The page of files")]
+    there = [package for package in table.order() if package != "root" and table.modules(package)]
+    assert [package for package in there if f"`{package}`" not in listed] == []
 
 
 def test_a_schema_becomes_a_table_of_all_its_fields():

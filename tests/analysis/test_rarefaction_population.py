@@ -11,8 +11,8 @@ import vendimeter as vm
 from vendimeter.analysis.rarefaction.population import Jackknife, estimate_population
 
 with pytest.MonkeyPatch.context() as _patch:
-    _patch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
-    from calibration import DISTRIBUTIONS, calibrate
+    _patch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks" / "calibration")
+    from populations import DISTRIBUTIONS, calibrate
 
 HELD = [
     ("20 equal categories", 120),

@@ -23,7 +23,7 @@ from vendimeter import errors
 from vendimeter.compat import vendi
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, InputError, MatrixError
 
-PAGE = (Path(__file__).parents[2] / "docs" / "compat.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "compat.md").read_text(encoding="utf-8")
 NAMES = [
     "score", "score_K", "score_X", "score_dual", "intdiv", "intdiv_K", "intdiv_X",
     "weight_K", "normalize_K", "entropy_q",

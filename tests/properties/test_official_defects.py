@@ -1,7 +1,8 @@
 """The defects of the packages before this one, each as a test that passes here.
 
 Every docstring says what the official package (vendi-score 0.0.3) or its R counterpart answers in the same case;
-`benchmarks/defects.py` asks it again. The right answers here come from NumPy's eigenvalues and the formula alone.
+`benchmarks/calibration/defects.py` asks it again. The right answers here come from NumPy's eigenvalues and the formula
+alone.
 """
 
 from __future__ import annotations

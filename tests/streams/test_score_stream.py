@@ -371,7 +371,7 @@ def test_kernels_inside_others_may_be_named():
 
 
 def test_memory_does_not_grow_with_the_stream():
-    """A stream of 800 MB goes through less than 300 MiB; benchmarks/stream.py has 20 GB."""
+    """A stream of 800 MB goes through less than 300 MiB; benchmarks/speed/stream.py has 20 GB."""
     pytest.importorskip("resource")
     code = """
 import resource, sys
