@@ -159,7 +159,7 @@ def test_one_pass_in_blocks(tile, seed, monkeypatch):
 def test_the_search_finds_what_greedy_does_not():
     edges = random_graph(40, 0.15, GREEDY_FAILS)
     graph = sparse.csr_array(matrix(40, edges) - np.eye(40) > 0)
-    greedy = _independent._by_degree(graph)
+    greedy = packing._greedy_set(graph)
     best = _independent._search(graph, 40, 500, np.random.default_rng(0))
     expected = brute_force(40, edges)
     assert len(greedy) < expected
