@@ -244,10 +244,10 @@ class _Reader:
         rings: dict[str, int] = {}
         rows: list[np.ndarray] = []
         with Progress("Reading molecules") as bar:
-            for part in parts(items):
+            for span in parts(items):
                 new_molecules = []
                 with self._quiet():
-                    for molecule in self._molecules(items[part]):
+                    for molecule in self._molecules(items[span]):
                         index = names.setdefault(self._chem.MolToSmiles(molecule), len(names))
                         indices.append(index)
                         if index == len(scaffolds):
@@ -255,7 +255,7 @@ class _Reader:
                             new_molecules.append(molecule)
                 if new_molecules and fingerprints:
                     rows.append(_pack_bits(self._kernel.fingerprints(new_molecules)))
-                bar.step(part.stop / len(items))
+                bar.step(span.stop / len(items))
         if required and not indices:
             raise InputError(
                 f"none of the {len(items):,} items is a molecule, and item 0 {parse(items[0])[1]}; expected SMILES, or "
@@ -409,9 +409,9 @@ def _nearest_similarities(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     similarity = _tanimoto(np.concatenate([rows, others]))
     largest = np.zeros(len(rows))
     with Progress("Nearest molecules") as bar:
-        for part in parts_of(len(rows), SIDE):
+        for span in parts_of(len(rows), SIDE):
             for other in parts_of(len(others), SIDE):
                 columns = slice(len(rows) + other.start, len(rows) + other.stop)
-                np.maximum(largest[part], similarity.block(part, columns).max(axis=1), out=largest[part])
-            bar.step(part.stop / len(rows))
+                np.maximum(largest[span], similarity.block(span, columns).max(axis=1), out=largest[span])
+            bar.step(span.stop / len(rows))
     return largest

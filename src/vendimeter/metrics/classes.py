@@ -115,15 +115,15 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
     orders, several = parse_orders(q)
     rows, single = _sites(samples)
     numbers = np.empty((rows.shape[0], len(orders)))
-    for part in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
-        block = rows[part].toarray() if is_sparse(rows) else to_host(select(rows, part))
+    for span in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
+        block = rows[span].toarray() if is_sparse(rows) else to_host(select(rows, span))
         with np.errstate(
             over="ignore"
         ):  # numbers too large for float64 become infinite, which is an error below
             counts = block.astype(np.float64)
-        _check_counts(counts, part.start, single)
+        _check_counts(counts, span.start, single)
         counts /= counts.max(axis=1, keepdims=True)  # so that no sum overflows
-        numbers[part] = np.stack([_hill(block, counts, order) for order in orders], axis=-1)
+        numbers[span] = np.stack([_hill(block, counts, order) for order in orders], axis=-1)
     if not several:
         numbers = numbers[:, 0]
     return (numbers[0] if several else float(numbers[0])) if single else numbers
@@ -270,10 +270,10 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
     rows = ClassProbabilities(samples, "mode_diversity", logits)
     shares, n = probabilities(weights, None, rows.n)
     total = np.zeros(rows.width)
-    for part in rows.parts(rows.n):
-        block = rows.read(part)
+    for span in rows.parts(rows.n):
+        block = rows.read(span)
         xp = namespace(block)
-        total += to_host(xp.sum(block, axis=0) / n if shares is None else move(shares[part], block) @ block)
+        total += to_host(xp.sum(block, axis=0) / n if shares is None else move(shares[span], block) @ block)
     return float(hill_number(total, 1))
 
 
@@ -413,15 +413,15 @@ def _exp_divergence(
 ) -> float:
     """exp(H(p̄) − the mean of H(p_i)), the exponential of the mean divergence of rows from their mean p̄."""
     total, negative_entropy = np.zeros(rows.width), 0.0
-    for part in rows.parts(len(positions)):
-        block = rows.read(positions[part])
+    for span in rows.parts(len(positions)):
+        block = rows.read(positions[span])
         xp = namespace(block)
         terms = block * xp.log(xp.where(block > 0, block, xp.ones_like(block)))  # 0 log 0 = 0
         if shares is None:
             total += to_host(xp.sum(block, axis=0)) / len(positions)
             negative_entropy += float(xp.sum(terms)) / len(positions)
         else:
-            weights = move(shares[part], block)
+            weights = move(shares[span], block)
             total += to_host(weights @ block)
             negative_entropy += float(weights @ xp.sum(terms, axis=1))
     divergence = float(np.log(hill_number(total, 1))) + negative_entropy
@@ -448,8 +448,8 @@ class ClassProbabilities:
 
     def parts(self, count: int) -> list[slice]:
         """Blocks of so many rows."""
-        most = BLOCK_BYTES if self._roots.like is None else DEVICE_BYTES
-        return blocks(count, self.width, most=most)
+        max_bytes = BLOCK_BYTES if self._roots.like is None else DEVICE_BYTES
+        return blocks(count, self.width, most=max_bytes)
 
     def read(self, index: Index) -> Any:
         """Some rows; each sums to 1."""
@@ -464,15 +464,15 @@ def predicted_classes(samples: Any, metric: str, logits: Any) -> np.ndarray:
     channels = _channels(samples, metric, logits)
     answers = np.empty((channels[0].n, len(channels)), dtype=np.int64)
     for c, channel in enumerate(channels):
-        most = BLOCK_BYTES if channel.like is None else DEVICE_BYTES
-        for part in blocks(channel.n, channel.width, most=most):
-            channel.rows(part)  # for its checks; the user's numbers rank the classes without rounding
+        max_bytes = BLOCK_BYTES if channel.like is None else DEVICE_BYTES
+        for span in blocks(channel.n, channel.width, most=max_bytes):
+            channel.rows(span)  # for its checks; the user's numbers rank the classes without rounding
             block = (
-                channel.data[part].toarray()
+                channel.data[span].toarray()
                 if channel.sparse
-                else double(select(channel.data, part), copy=False)
+                else double(select(channel.data, span), copy=False)
             )
-            answers[part, c] = to_host(namespace(block).argmax(block, axis=1))
+            answers[span, c] = to_host(namespace(block).argmax(block, axis=1))
     return np.unique(answers, axis=0, return_inverse=True)[1].ravel()
 
 

@@ -172,7 +172,7 @@ def kernel_distance(
         with about("reference"):
             reference = _items(reference)
         _check_shapes(samples, reference)
-    n, m = (int(part.shape[0]) if hasattr(part, "shape") else len(part) for part in (samples, reference))
+    n, m = (int(items.shape[0]) if hasattr(items, "shape") else len(items) for items in (samples, reference))
     request.check(n, m)
     if polynomial is None:
         source: Any = as_kernel(kernel).similarity(join([samples, reference])[0], rng=request.rng)
@@ -289,9 +289,9 @@ class PairSums:
     def __init__(self, source: Any, left: Index, right: Index, step: Callable[[float], None] | None = None):
         self.source, self.step = source, step
         parts = _blocks(left, source), _blocks(right, source)
-        self.sizes = tuple(sum(map(_size, part)) for part in parts)
+        self.sizes = tuple(sum(map(_size, set_blocks)) for set_blocks in parts)
         self.done, self.pairs = 0, sum(self.sizes) ** 2 / 2
-        self.within = [self._within(part) for part in parts]
+        self.within = [self._within(set_blocks) for set_blocks in parts]
         self.across, self.back, self.squares, self.shift = self._across(*parts)
 
     def _block(self, rows: Index, cols: Index, shift: float | None) -> tuple[Any, float]:
@@ -326,10 +326,10 @@ class PairSums:
         """The sums of each sample with the whole reference, and vice versa; the sum of squares, and the shift."""
         rows, squares, shift = [], 0.0, None
         back = [np.zeros(_size(cols)) for cols in right]
-        for part in left:
-            total = np.zeros(_size(part))
+        for rows_block in left:
+            total = np.zeros(_size(rows_block))
             for j, cols in enumerate(right):
-                block, shift = self._block(part, cols, shift)
+                block, shift = self._block(rows_block, cols, shift)
                 total += _axis_sums(block, 1)
                 back[j] += _axis_sums(block, 0)
                 squares += _sum_of_squares(block)

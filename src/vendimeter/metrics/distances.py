@@ -112,8 +112,8 @@ class Space:
         """Set centre, unit, norms and precisions from all entries: the largest decides on the unit."""
         largest_entry, all_whole = 0.0, True
         for name, rows in sets.items():
-            for part in self._blocks(rows):
-                block = wide_block(rows, part, name)
+            for span in self._blocks(rows):
+                block = wide_block(rows, span, name)
                 xp = namespace(block)
                 largest_entry = max(largest_entry, float(xp.max(block)), -float(xp.min(block)))
                 all_whole = all_whole and bool(xp.all(block == xp.round(block)))
@@ -142,12 +142,12 @@ class Space:
 
     def _norms(self, rows: Any) -> np.ndarray:
         norms = np.empty(rows.shape[0])
-        for part in self._blocks(rows):
-            block = self._centred(rows, part)
+        for span in self._blocks(rows):
+            block = self._centred(rows, span)
             if isinstance(block, np.ndarray):
-                norms[part] = np.einsum("ij,ij->i", block, block)
+                norms[span] = np.einsum("ij,ij->i", block, block)
             else:
-                norms[part] = to_host(namespace(block).sum(block * block, axis=1))
+                norms[span] = to_host(namespace(block).sum(block * block, axis=1))
         return norms
 
     def _label_equal_rows(self) -> None:
@@ -188,16 +188,16 @@ class Space:
     def _blocks(self, rows: Any) -> list[slice]:
         return blocks(rows.shape[0], self.width, most=self._block_bytes)
 
-    def _centred(self, rows: Any, part: slice) -> Any:
-        block = _scaled(double(select(rows, part)), self._scale)
+    def _centred(self, rows: Any, span: slice) -> Any:
+        block = _scaled(double(select(rows, span)), self._scale)
         block -= self._centre
         return block
 
-    def cast(self, points: Points, part: slice, dtype: Any) -> Any:
+    def cast(self, points: Points, span: slice, dtype: Any) -> Any:
         """Some rows from the common centre, in the dtype of a product."""
         if self._foreign:
-            return self._centred(points.rows, part)
-        rows = points.rows[part]
+            return self._centred(points.rows, span)
+        rows = points.rows[span]
         block = np.empty(rows.shape, dtype)
         for piece in self._blocks(rows):
             block[piece] = self._centred(rows, piece)
@@ -209,12 +209,12 @@ class Space:
         """The squared distances of pairs of rows by the formula, in the scale of `lengths`."""
         squared_distances = np.empty(len(i))
         self.computed += len(i)
-        for part in blocks(len(i), self.width, most=self._direct_bytes):
-            rows, others = (evened(places[part], self._like) for places in (i, j))
+        for span in blocks(len(i), self.width, most=self._direct_bytes):
+            rows, others = (evened(indices[span], self._like) for indices in (i, j))
             difference = _scaled(double(select(left.rows, rows)), self._scale)
             difference -= _scaled(double(select(right.rows, others)), self._scale)
             difference *= difference
-            squared_distances[part] = to_host(_row_sums(difference))[: length(part)]
+            squared_distances[span] = to_host(_row_sums(difference))[: length(span)]
         return squared_distances
 
     def lengths(self, squares: np.ndarray) -> np.ndarray:
@@ -317,8 +317,8 @@ class Tile:
         """−low/2 for every pair, and −∞ for a row with itself."""
         half = factors[0] @ transposed(factors[1])
         for axis in (0, 1):
-            points, part = self.side(axis)
-            share = 0.5 * (1 - precision.relative) * points.norms[part] - 0.25 * precision.absolute
+            points, span = self.side(axis)
+            share = 0.5 * (1 - precision.relative) * points.norms[span] - 0.25 * precision.absolute
             half -= along(share.astype(precision.dtype), axis, half)
         if not self.diagonal:
             return half
@@ -343,9 +343,9 @@ class Bounds:
 
     def slack(self, axis: int) -> np.ndarray:
         """An upper bound of high − low for each row (axis 0) or column (axis 1)."""
-        points, part = self.tile.side(axis)
+        points, span = self.tile.side(axis)
         others, other_part = self.tile.side(1 - axis)
-        norms = points.norms[part] + others.norms[other_part].max()
+        norms = points.norms[span] + others.norms[other_part].max()
         return 2 * (self.precision.relative * norms + self.precision.absolute)
 
     def pairs_at(self, mask: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -397,9 +397,9 @@ def along(values: np.ndarray, axis: int, like: Any) -> Any:
     return move(values[:, None] if axis == 0 else values[None, :], like)
 
 
-def length(part: slice) -> int:
+def length(rows: slice) -> int:
     """How many rows a slice takes."""
-    return part.stop - part.start
+    return rows.stop - rows.start
 
 
 # -------------------------------------------------------------------------------------------------------------- helpers
@@ -407,9 +407,9 @@ def length(part: slice) -> int:
 
 def _scaled(block: Any, exponent: int) -> Any:
     """Rows times a power of two, in place; in two steps where the power itself is beyond float64."""
-    for part in (exponent,) if abs(exponent) < 1000 else (exponent // 2, exponent - exponent // 2):
-        if part:
-            block *= 2.0**part
+    for power in (exponent,) if abs(exponent) < 1000 else (exponent // 2, exponent - exponent // 2):
+        if power:
+            block *= 2.0**power
     return block
 
 
@@ -421,11 +421,11 @@ def _row_sums(terms: Any) -> Any:
     width = int(terms.shape[1])
     half = 1 << (width - 1).bit_length() >> 1
     while half:
-        rest = terms[:, half:width]
+        upper_half = terms[:, half:width]
         if isinstance(terms, np.ndarray):
-            terms[:, : width - half] += rest
+            terms[:, : width - half] += upper_half
         else:
-            terms = concat([terms[:, : width - half] + rest, terms[:, width - half : half]], axis=1)
+            terms = concat([terms[:, : width - half] + upper_half, terms[:, width - half : half]], axis=1)
         width, half = half, half // 2
     return terms[:, 0]
 
@@ -434,5 +434,5 @@ def _slices(start: int, stop: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 
 
-def _relative_slice(part: slice, whole: slice) -> slice:
-    return slice(part.start - whole.start, part.stop - whole.start)
+def _relative_slice(inner: slice, outer: slice) -> slice:
+    return slice(inner.start - outer.start, inner.stop - outer.start)

@@ -132,9 +132,9 @@ def _encoder(features: Any) -> Callable[[Any], Any]:
             raise unknown("encoder", features, encoders_by_name)
         return encoders_by_name[features]()
     if isinstance(features, type) or not callable(features):
-        shown = shape_of(features.shape) if hasattr(features, "shape") else brief(features)
+        description = shape_of(features.shape) if hasattr(features, "shape") else brief(features)
         raise InputError(
-            f"features={shown}; expected an encoder of vendimeter.encoders, its name, or a function that turns all "
-            "samples into an array with one row each."
+            f"features={description}; expected an encoder of vendimeter.encoders, its name, or a function that turns "
+            "all samples into an array with one row each."
         )
     return features

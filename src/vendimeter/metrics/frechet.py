@@ -181,8 +181,8 @@ def _shape(side: Any) -> tuple[Any, int]:
 def _side(data: Any, what: str, step: Callable[[float], None]) -> _Gaussian | _Rows:
     if isinstance(data, Moments):
         return _Gaussian(data)
-    few = data.shape[0] <= data.shape[1]
-    return _Rows(data, what) if few else _Gaussian(moments_of(data, what, step), data)
+    has_few_rows = data.shape[0] <= data.shape[1]
+    return _Rows(data, what) if has_few_rows else _Gaussian(moments_of(data, what, step), data)
 
 
 class _Gaussian:
@@ -198,9 +198,9 @@ class _Gaussian:
             self.factor = _refined_factor(rows, moments)
         self.size = self.factor.shape[1]
 
-    def columns(self, part: slice) -> np.ndarray:
+    def columns(self, span: slice) -> np.ndarray:
         """Some columns of Sᵀ."""
-        return self.factor[part].T
+        return self.factor[span].T
 
 
 def _refined_factor(rows: Any, moments: Moments) -> np.ndarray:
@@ -216,8 +216,8 @@ def _refined_factor(rows: Any, moments: Moments) -> np.ndarray:
     rough_factor = cholesky(correlation, lower=True, overwrite_a=True)
     whitening = solve_triangular(rough_factor, np.diag(inverse).T, lower=True, overwrite_b=True).T
     whitened = MomentSum()
-    for part in blocks(*rows.shape, most=DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES):
-        block = wide_block(rows, part)
+    for span in blocks(*rows.shape, most=DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES):
+        block = wide_block(rows, span)
         like = block if is_foreign(block) else None
         whitened.add((block - as_like(moments.mean, like)) @ as_like(whitening, like), "samples")
     del whitening
@@ -233,12 +233,12 @@ class _Rows:
         self.rows, self.size = rows, int(rows.shape[0])
         self.n = self.size
         self.mean, self.trace = np.empty(rows.shape[1]), 0.0
-        for part in blocks(self.size, rows.shape[1], most=block_bytes(rows)):
-            wide_block(rows, part, what)  # for its checks alone
+        for span in blocks(self.size, rows.shape[1], most=block_bytes(rows)):
+            wide_block(rows, span, what)  # for its checks alone
 
-    def columns(self, part: slice) -> Any:
+    def columns(self, span: slice) -> Any:
         """Some columns of Sᵀ, whose means and variances are set on the way."""
-        block, self.mean[part] = centred(double(self.rows[:, part]))
+        block, self.mean[span] = centred(double(self.rows[:, span]))
         block = block / math.sqrt(self.size - 1)
         self.trace += float(namespace(block).sum(block * block))
         return block
@@ -250,10 +250,10 @@ def _nuclear_norm(first: Any, second: Any) -> float:
 
     cross = np.zeros((first.size, second.size))
     foreign = any(isinstance(side, _Rows) and is_foreign(side.rows) for side in (first, second))
-    for part in blocks(
+    for span in blocks(
         len(first.mean), first.size + second.size, most=DEVICE_BYTES if foreign else 4 * BLOCK_BYTES
     ):
-        first_columns, second_columns = first.columns(part), second.columns(part)
+        first_columns, second_columns = first.columns(span), second.columns(span)
         if foreign:
             second_columns = as_like(second_columns, first_columns if is_foreign(first_columns) else None)
         cross += to_host(first_columns @ transposed(second_columns))

@@ -179,7 +179,7 @@ class _EdgeList:
         """W, the symmetric sparse matrix of the similarities; empties the list."""
         from scipy import sparse
 
-        i, j, k = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        i, j, k = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         self._parts.clear()
         upper = sparse.coo_array((k, (i, j)), shape=(n, n)).tocsr()
         del i, j, k

@@ -140,19 +140,19 @@ def grid_coverage(
     if qualities is None and as_number(offset) != 0:
         raise InputError(f"offset={brief(offset)} without quality; expected both, or neither.")
     bin_positions, clipped = np.empty((n, width), dtype=np.int64), 0
-    for part in blocks(n, width, most=BLOCK_BYTES):
-        block = to_host(wide_block(rows, part))
+    for span in blocks(n, width, most=BLOCK_BYTES):
+        block = to_host(wide_block(rows, span))
         beyond = (block < low) | (block > high)
         if outside == "refuse" and beyond.any():
             i, j = (int(place) for place in np.argwhere(beyond)[0])
             raise InputError(
-                f"item {i + part.start} has {digits(block[i, j])} in column {j}, outside the bounds "
+                f"item {i + span.start} has {digits(block[i, j])} in column {j}, outside the bounds "
                 f"{digits(low[j])} to {digits(high[j])}; expected values within them. Pass wider bounds, or "
                 "outside='clip' to count such samples in the nearest cell.",
-                item=i + part.start,
+                item=i + span.start,
             )
         clipped += int(np.count_nonzero(beyond.any(axis=1)))
-        bin_positions[part] = _bin_positions(np.clip(block, low, high), low, high, sizes)
+        bin_positions[span] = _bin_positions(np.clip(block, low, high), low, high, sizes)
     _, cell, counts = np.unique(bin_positions, axis=0, return_inverse=True, return_counts=True)
     # Samples in order of their cells, within one from the best to the worst, and on ties in their order.
     keys = (np.arange(n), *(() if qualities is None else (-qualities,)), cell.ravel())

@@ -235,13 +235,13 @@ class MomentSum:
         """Add rows, block by block, each around its own mean."""
         n, width = map(int, rows.shape)
         _check_width(width)
-        for part in blocks(n, width, most=block_bytes(rows)):
+        for span in blocks(n, width, most=block_bytes(rows)):
             with np.errstate(over="ignore", invalid="ignore"):
-                block, mean = centred(wide_block(rows, part, what))
+                block, mean = centred(wide_block(rows, span, what))
                 scatter = np.array(to_host(gram_product(block)))
-            self.merge(part.stop - part.start, mean, scatter)
+            self.merge(span.stop - span.start, mean, scatter)
             if step is not None:
-                step(part.stop / n)
+                step(span.stop / n)
         _check_range(self.scatter, what)
 
     def merge(self, n: int, mean: np.ndarray, scatter: np.ndarray) -> None:

@@ -201,7 +201,7 @@ def _graph(entries: Entries, cut: float, max_edges: int) -> Any:
         if count > max_edges:
             return None
         edge_parts.append((i.astype(np.int32), j.astype(np.int32)))
-    i, j = (np.concatenate(part) for part in zip(*edge_parts, strict=True))
+    i, j = (np.concatenate(column) for column in zip(*edge_parts, strict=True))
     edge_parts.clear()
     upper = sparse.coo_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n)).tocsr()
     graph = sparse.csr_array(upper + upper.T)

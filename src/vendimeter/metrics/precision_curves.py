@@ -314,8 +314,8 @@ def _row_blocks(rows: Any, clusters: int) -> list[slice]:
 def _largest_exponent(rows: Any, name: str, clusters: int) -> int:
     """The binary exponent of the largest entry, by which all are divided, so that no square overflows or vanishes."""
     peak = 0.0
-    for part in _row_blocks(rows, clusters):
-        block = wide_block(rows, part, name)
+    for span in _row_blocks(rows, clusters):
+        block = wide_block(rows, span, name)
         peak = max(peak, float(namespace(block).max(namespace(block).abs(block))))
     return math.frexp(peak)[1]
 
@@ -327,9 +327,9 @@ def _fit_centres(points: np.ndarray, clusters: int, draws: np.random.Generator) 
     parts = _row_blocks(points, clusters)
     chosen, squares = [int(draws.integers(len(points)))], np.full(len(points), np.inf)
     while True:
-        for part in parts:
-            differences = points[part] - points[chosen[-1]]
-            squares[part] = np.minimum(squares[part], np.einsum("ij,ij->i", differences, differences))
+        for span in parts:
+            differences = points[span] - points[chosen[-1]]
+            squares[span] = np.minimum(squares[span], np.einsum("ij,ij->i", differences, differences))
         if len(chosen) == clusters or not squares.any():
             break
         sums = np.cumsum(squares)
@@ -337,10 +337,10 @@ def _fit_centres(points: np.ndarray, clusters: int, draws: np.random.Generator) 
     centres, labels, previous_labels = points[chosen], np.empty(len(points), dtype=np.int64), None
     for _ in range(ROUNDS):
         sums, sizes = np.zeros_like(centres), np.zeros(len(centres))
-        for part in parts:
-            labels[part] = _nearest(points[part], centres)
-            members = (labels[part] == np.arange(len(centres))[:, None]).astype(np.float64)
-            sums += members @ points[part]
+        for span in parts:
+            labels[span] = _nearest(points[span], centres)
+            members = (labels[span] == np.arange(len(centres))[:, None]).astype(np.float64)
+            sums += members @ points[span]
             sizes += members.sum(axis=1)
         if (
             previous_labels is not None
@@ -365,8 +365,8 @@ def _shares(rows: Any, name: str, centres: list[np.ndarray], clusters: int, scal
     """The share of the rows nearest to each centre, for every run: an array of shape (runs, clusters)."""
     counts = np.zeros((len(centres), clusters), dtype=np.int64)
     mean_centre = np.mean([run.mean(axis=0) for run in centres], axis=0)
-    for part in _row_blocks(rows, clusters):
-        block = wide_block(rows, part, name) * scale
+    for span in _row_blocks(rows, clusters):
+        block = wide_block(rows, span, name) * scale
         block = block - move(mean_centre, block)
         for run, run_centres in enumerate(centres):
             labels = _nearest(block, move(run_centres - mean_centre, block))

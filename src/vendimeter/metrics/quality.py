@@ -221,9 +221,10 @@ def _count_matches(
         for start in range(0, len(hypotheses), AT_ONCE):
             block = hypotheses[start : start + AT_ONCE]
             block_references = [references[owner] for owner in owners[start : start + AT_ONCE].tolist()]
-            most = max(map(len, block_references))
+            max_references = max(map(len, block_references))
             streams = [
-                [texts[k] if k < len(texts) else None for texts in block_references] for k in range(most)
+                [texts[k] if k < len(texts) else None for texts in block_references]
+                for k in range(max_references)
             ]
             score = metric.corpus_score(block, streams)
             totals += np.array([score.sys_len, score.ref_len, *score.counts, *score.totals])

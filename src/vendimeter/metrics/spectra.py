@@ -106,9 +106,9 @@ def _power_of_two_scale(rows: Any) -> float:
         _check_sparse(rows)
         largest = float(np.abs(rows.data.astype(np.float64)).max(initial=0.0))
     else:
-        most = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
-        for part in blocks(*rows.shape, most=most):
-            block = wide_block(rows, part)
+        max_bytes = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
+        for span in blocks(*rows.shape, most=max_bytes):
+            block = wide_block(rows, span)
             xp = namespace(block)
             largest = max(largest, float(xp.max(xp.abs(block))))
     if largest == 0:
@@ -133,9 +133,9 @@ def _check_sparse(rows: Any) -> None:
 def _dense_blocks(rows: Any) -> Iterator[Any]:
     """Dense float64 blocks of rows of a tall matrix, of no fewer rows than columns, which would double the work."""
     n, m = (int(size) for size in rows.shape)
-    most = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
-    for part in blocks(n, m, most=max(most, 8 * m * m)):
-        yield rows[part].toarray().astype(np.float64) if is_sparse(rows) else double(select(rows, part))
+    max_bytes = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
+    for span in blocks(n, m, most=max(max_bytes, 8 * m * m)):
+        yield rows[span].toarray().astype(np.float64) if is_sparse(rows) else double(select(rows, span))
 
 
 def _triangular_factor(block: Any) -> Any:

@@ -298,7 +298,7 @@ def table(
 def _json_name(name: Any) -> Any:
     """The name of a collection as JSON can write it: what is no text or number becomes text, and a tuple a list."""
     if isinstance(name, tuple):
-        return [_json_name(part) for part in name]
+        return [_json_name(entry) for entry in name]
     value = plain(name)
     return value if isinstance(value, str | int | float | None) else str(value)
 

@@ -159,9 +159,9 @@ def _read_groups(samples: Any, metric: str) -> Grouped:
     labels, parts = split(to_list(samples) if is_frame_column(samples) else samples)
     texts: list[Any] = []
     sizes = []
-    for label, part in zip(labels, parts, strict=True):
+    for label, group in zip(labels, parts, strict=True):
         with in_group(label):
-            group_texts = texts_of(part, metric, who=metric) if length(part) else []
+            group_texts = texts_of(group, metric, who=metric) if length(group) else []
             if group_texts and texts and isinstance(group_texts[0], str) != isinstance(texts[0], str):
                 raise InputError(
                     f"item 0 is a {_kind(group_texts[0])}, and earlier groups hold {_kind(texts[0])}s; {metric} "
