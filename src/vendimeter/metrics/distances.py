@@ -158,13 +158,9 @@ class Space:
         starts = [points.labels[0] for points in self.sets]
         for points, candidates in zip(self.sets, earlier, strict=False):
             for others, start in zip(self.sets, starts, strict=True):
-                candidate_positions = candidates - start
-                rows = np.flatnonzero(
-                    (candidate_positions >= 0)
-                    & (candidate_positions < len(others))
-                    & (candidates < points.labels)
-                )
-                equal = rows[self.squares(points, rows, others, candidate_positions[rows]) == 0]
+                indices = candidates - start
+                rows = np.flatnonzero((indices >= 0) & (indices < len(others)) & (candidates < points.labels))
+                equal = rows[self.squares(points, rows, others, indices[rows]) == 0]
                 points.labels[equal] = candidates[equal]
 
     def _precisions(self, all_whole: bool) -> list[Precision]:
@@ -353,12 +349,9 @@ class Bounds:
         half, precision, tile = self.half, self.precision, self.tile
         flat_positions = positions(mask)
         xp = namespace(half)
-        half_at_marks = to_host(
-            xp.take(xp.reshape(half, (-1,)), move(evened(flat_positions, half), half), axis=0)
-        )
-        low = 0.0 - 2.0 * half_at_marks[: len(flat_positions)].astype(
-            np.float64
-        )  # a distance of 0 has no sign
+        values = to_host(xp.take(xp.reshape(half, (-1,)), move(evened(flat_positions, half), half), axis=0))
+        # 0 − x, so that a distance of 0 has no sign.
+        low = 0.0 - 2.0 * values[: len(flat_positions)].astype(np.float64)
         rows, columns = np.divmod(flat_positions, length(tile.columns))
         rows, columns = rows + tile.rows.start, columns + tile.columns.start
         norms = tile.left.norms[rows] + tile.right.norms[columns]

@@ -368,9 +368,8 @@ def _view(
         raise EmptyError("there are no samples; expected at least one.")
     vector_kernel = next((kernel for kernel in kernels if isinstance(kernel, OF_VECTORS)), None)
     if vector_kernel is not None and is_text(samples):
-        as_rows(
-            samples, kernel=f"the {vector_kernel.name} kernel"
-        )  # says which kernels there are for strings
+        # An error that names the kernels for strings.
+        as_rows(samples, kernel=f"the {vector_kernel.name} kernel")
     view = CollectionView(samples, kernels, weights, features, probabilities, False, groups, original)
     class_kernel = view.first_kernel(ProbabilityProduct)
     if probabilities is not None:

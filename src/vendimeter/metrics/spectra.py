@@ -131,7 +131,7 @@ def _check_sparse(rows: Any) -> None:
 
 
 def _dense_blocks(rows: Any) -> Iterator[Any]:
-    """Dense float64 blocks of rows of a tall matrix, of no fewer rows than columns, which would double the work."""
+    """Dense float64 blocks of rows of a tall matrix, of no fewer rows than columns: fewer would double the work."""
     n, m = (int(size) for size in rows.shape)
     max_bytes = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
     for span in blocks(n, m, most=max(max_bytes, 8 * m * m)):
