@@ -234,12 +234,9 @@ def _points(
         slopes = of_samples[in_support] / of_reference[in_support]
     order = np.argsort(slopes)
     runs = len(of_samples)
-    below = (
-        np.concatenate([[0.0], np.cumsum(of_samples[in_support][order])]) / runs
-    )  # q of the clusters with q/p ≤ λ
-    above = (
-        np.concatenate([np.cumsum(of_reference[in_support][order][::-1])[::-1], [0.0]]) / runs
-    )  # p of the rest
+    # q of the clusters with q/p up to a slope, and p of all other clusters.
+    below = np.concatenate([[0.0], np.cumsum(of_samples[in_support][order])]) / runs
+    above = np.concatenate([np.cumsum(of_reference[in_support][order][::-1])[::-1], [0.0]]) / runs
     position = np.searchsorted(slopes[order], ratios, side="right")
     p_above, q_below = above[position], below[position]
     precision = q_below + np.where(p_above > 0, ratios, 0.0) * p_above
@@ -347,10 +344,8 @@ def _fit_centres(points: np.ndarray, clusters: int, draws: np.random.Generator) 
             and np.count_nonzero(labels != previous_labels) <= len(points) * MOVING_SHARE
         ):
             break
-        previous_labels, nonempty = (
-            labels.copy(),
-            sizes > 0,
-        )  # the centre of an empty cluster stays where it is
+        # The centre of an empty cluster stays where it is.
+        previous_labels, nonempty = labels.copy(), sizes > 0
         centres[nonempty] = sums[nonempty] / sizes[nonempty, None]
     return centres + mean
 

@@ -129,10 +129,8 @@ def corpus_bleu(
     library = require("sacrebleu", extra="text", purpose="corpus BLEU")
     name = "sacrebleu:13a" if tokenizer is None else tokenizer
     if isinstance(name, str) and name.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
-        hypotheses, split = (
-            texts.texts,
-            name.partition(":")[2],
-        )  # sacreBLEU splits, so that the signature says how
+        # sacreBLEU splits the texts itself, so that the signature says how.
+        hypotheses, split = texts.texts, name.partition(":")[2]
     else:
         hypotheses, references = _number_tokens(texts.texts, references, tokenizer, lowercase)
         split, lowercase = "none", False
