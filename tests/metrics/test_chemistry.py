@@ -85,21 +85,21 @@ def scented(shared_data):
 
 def read(texts):
     with rdBase.BlockLogs():
-        found = [Chem.MolFromSmiles(text) if text else None for text in texts]
-    return [molecule for molecule in found if molecule is not None]
+        result = [Chem.MolFromSmiles(text) if text else None for text in texts]
+    return [molecule for molecule in result if molecule is not None]
 
 
 def by_hand(samples, reference, *, function=None, min_rings=2):
     """All figures from their definitions, by RDKit's own functions, one molecule and one similarity at a time."""
     function = function or rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024).GetFingerprint
     ours, theirs = read(samples), read(reference)
-    names, known = [[Chem.MolToSmiles(m) for m in found] for found in (ours, theirs)]
-    prints, others = [[function(m) for m in found] for found in (ours, theirs)]
+    names, known_names = [[Chem.MolToSmiles(m) for m in result] for result in (ours, theirs)]
+    prints, others = [[function(m) for m in result] for result in (ours, theirs)]
     table = np.array([DataStructs.BulkTanimotoSimilarity(a, prints) for a in prints])
     near = np.array([max(DataStructs.BulkTanimotoSimilarity(a, others)) for a in prints])
     scaffolds, rings = [], {}
-    for found in (ours, theirs):
-        cores = [MurckoScaffold.GetScaffoldForMol(m) for m in found]
+    for result in (ours, theirs):
+        cores = [MurckoScaffold.GetScaffoldForMol(m) for m in result]
         texts = [Chem.MolToSmiles(core, isomericSmiles=False) for core in cores]
         rings |= {text: core.GetRingInfo().NumRings() for text, core in zip(texts, cores, strict=True)}
         scaffolds.append(Counter(text for text in texts if text))
@@ -119,7 +119,7 @@ def by_hand(samples, reference, *, function=None, min_rings=2):
         intdiv2=1 - math.sqrt((table**2).mean()),
         scaffolds=len(scaffolds[0]),
         scaffold_diversity=len(scaffolds[0]) / len(set(names)),
-        novelty=len(set(names) - set(known)) / len(set(names)),
+        novelty=len(set(names) - set(known_names)) / len(set(names)),
         nearest_similarity=near.mean(),
         scaffold_similarity=a @ b / np.linalg.norm(a) / np.linalg.norm(b),
         scaffold_novelty=len(scaffolds[0].keys() - scaffolds[1].keys()) / len(scaffolds[0]),
@@ -128,9 +128,9 @@ def by_hand(samples, reference, *, function=None, min_rings=2):
     )
 
 
-def assert_same(found, expected):
+def assert_same(result, expected):
     for field in dataclasses.fields(MoleculeFigures):
-        ours, theirs = getattr(found, field.name), getattr(expected, field.name)
+        ours, theirs = getattr(result, field.name), getattr(expected, field.name)
         if isinstance(theirs, float):
             assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-14, nan_ok=True), field.name
         else:
@@ -141,21 +141,24 @@ def assert_same(found, expected):
 
 
 def test_figures_that_can_be_counted_by_eye():
-    found = molecules(SMILES, REFERENCE, unique_at=[2, 8, 9])
-    assert (found.n, found.valid, found.unique) == (10, 8, 6)
-    assert (found.validity, found.uniqueness) == (0.8, 0.75)
-    assert found.unique_at == {2: 0.5, 8: 0.75}  # ethanol twice in the first two; there is no ninth valid one
-    assert found.novelty == 5 / 6  # of the six, the reference has ethanol
-    assert found.scaffolds == 3  # benzene, biphenyl, cyclopropane
-    assert found.scaffold_diversity == 0.5
-    assert found.scaffold_novelty == pytest.approx(1 / 3)  # cyclopropane
-    assert found.scaffold_similarity == 1  # of those with two rings, both have biphenyl alone
+    figures = molecules(SMILES, REFERENCE, unique_at=[2, 8, 9])
+    assert (figures.n, figures.valid, figures.unique) == (10, 8, 6)
+    assert (figures.validity, figures.uniqueness) == (0.8, 0.75)
+    assert figures.unique_at == {
+        2: 0.5,
+        8: 0.75,
+    }  # ethanol twice in the first two; there is no ninth valid one
+    assert figures.novelty == 5 / 6  # of the six, the reference has ethanol
+    assert figures.scaffolds == 3  # benzene, biphenyl, cyclopropane
+    assert figures.scaffold_diversity == 0.5
+    assert figures.scaffold_novelty == pytest.approx(1 / 3)  # cyclopropane
+    assert figures.scaffold_similarity == 1  # of those with two rings, both have biphenyl alone
     assert molecules(SMILES, REFERENCE, min_rings=1).scaffold_similarity == pytest.approx(
         (2 * 1 + 1 * 1)
         / math.sqrt((4 + 1 + 1) * (1 + 1))  # benzene 2 and 1, biphenyl 1 and 1, cyclopropane 1 and 0
     )
-    assert (found.reference_valid, found.reference_invalid) == (4, 0)
-    assert_same(found, dataclasses.replace(by_hand(SMILES, REFERENCE), unique_at=found.unique_at))
+    assert (figures.reference_valid, figures.reference_invalid) == (4, 0)
+    assert_same(figures, dataclasses.replace(by_hand(SMILES, REFERENCE), unique_at=figures.unique_at))
 
 
 @pytest.mark.parametrize(
@@ -173,9 +176,9 @@ def test_figures_that_can_be_counted_by_eye():
 )
 def test_every_figure_on_real_molecules(generated, tested, kernel, function):
     reference = [*tested, "C(C", None]
-    found = molecules(generated, reference, kernel=kernel, unique_at=(5, 100, 1_000))
-    assert 75 < found.valid < 125  # most of the model's are none
-    assert_same(found, by_hand(generated, reference, function=function))
+    figures = molecules(generated, reference, kernel=kernel, unique_at=(5, 100, 1_000))
+    assert 75 < figures.valid < 125  # most of the model's are none
+    assert_same(figures, by_hand(generated, reference, function=function))
 
 
 def test_small_blocks_change_nothing(monkeypatch, generated, tested):
@@ -187,15 +190,15 @@ def test_small_blocks_change_nothing(monkeypatch, generated, tested):
 
 
 def test_copies_are_compared_once_and_count_as_often_as_they_come(tested):
-    few = tested[:40]
-    copies = [text for i, text in enumerate(few) for _ in range(1 + i % 3)]
+    sample = tested[:40]
+    copies = [text for i, text in enumerate(sample) for _ in range(1 + i % 3)]
     assert_same(molecules(copies, tested[20:60], unique_at=(5, 100)), by_hand(copies, tested[20:60]))
 
 
 def test_stereoisomers_share_a_fingerprint_and_are_two_molecules():
     pair = ["C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"]
-    found = molecules(pair, pair[:1])
-    assert (found.unique, found.novelty, found.intdiv, found.nearest_similarity) == (2, 0.5, 0, 1)
+    figures = molecules(pair, pair[:1])
+    assert (figures.unique, figures.novelty, figures.intdiv, figures.nearest_similarity) == (2, 0.5, 0, 1)
     flat = molecules(pair, pair[:1], stereo=False)
     assert (flat.unique, flat.novelty) == (1, 0)
     told = molecules(pair, pair[:1], kernel=Morgan(chirality=True))
@@ -207,9 +210,9 @@ def test_stereoisomers_share_a_fingerprint_and_are_two_molecules():
 def test_without_stereochemistry_molecules_are_those_of_flat_smiles(scented):
     flat = [Chem.MolToSmiles(molecule, isomericSmiles=False) for molecule in read(scented)]
     assert molecules(scented, flat).novelty > 0.1
-    found = molecules(scented, flat, stereo=False)
-    assert found.novelty == 0
-    assert found.unique == len(set(flat)) < molecules(scented).unique
+    figures = molecules(scented, flat, stereo=False)
+    assert figures.novelty == 0
+    assert figures.unique == len(set(flat)) < molecules(scented).unique
 
 
 @settings(max_examples=20)
@@ -223,22 +226,22 @@ def test_order_and_writing_do_not_matter(items, random):
 
 
 def test_a_collection_against_itself(tested):
-    found = molecules(tested, tested)
-    assert (found.novelty, found.scaffold_novelty) == (0, 0)
-    assert found.nearest_similarity == 1
-    assert found.scaffold_similarity == pytest.approx(1, rel=1e-14)
+    figures = molecules(tested, tested)
+    assert (figures.novelty, figures.scaffold_novelty) == (0, 0)
+    assert figures.nearest_similarity == 1
+    assert figures.scaffold_similarity == pytest.approx(1, rel=1e-14)
 
 
 def test_without_a_reference_there_is_nothing_to_compare_with():
-    found = molecules(SMILES)
-    assert all(math.isnan(getattr(found, name)) for name in NEEDS_REFERENCE)
-    assert (found.reference_valid, found.reference_invalid) == (0, 0)
-    assert found.intdiv == molecules(SMILES, REFERENCE).intdiv
-    plain = json.loads(json.dumps(found.to_dict()))
-    assert plain["novelty"] is None
-    assert plain["valid"] == 8
-    assert "validity=0.8, unique=6" in repr(found)
-    assert "<td>uniqueness</td><td>0.75</td>" in found._repr_html_()
+    figures = molecules(SMILES)
+    assert all(math.isnan(getattr(figures, name)) for name in NEEDS_REFERENCE)
+    assert (figures.reference_valid, figures.reference_invalid) == (0, 0)
+    assert figures.intdiv == molecules(SMILES, REFERENCE).intdiv
+    as_json = json.loads(json.dumps(figures.to_dict()))
+    assert as_json["novelty"] is None
+    assert as_json["valid"] == 8
+    assert "validity=0.8, unique=6" in repr(figures)
+    assert "<td>uniqueness</td><td>0.75</td>" in figures._repr_html_()
 
 
 def test_nearest_neighbours_can_be_left_out():
@@ -269,9 +272,9 @@ def test_intdiv2_is_the_root_of_the_mean(generated):
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024)
     prints = [generator.GetFingerprint(molecule) for molecule in read(generated)]
     squares = np.array([DataStructs.BulkTanimotoSimilarity(a, prints) for a in prints]) ** 2
-    found = molecules(generated).intdiv2
-    assert found == pytest.approx(1 - math.sqrt(squares.mean()), rel=1e-12)
-    assert 1 - np.sqrt(squares.mean(axis=1)).mean() > found + 1e-3
+    result = molecules(generated).intdiv2
+    assert result == pytest.approx(1 - math.sqrt(squares.mean()), rel=1e-12)
+    assert 1 - np.sqrt(squares.mean(axis=1)).mean() > result + 1e-3
 
 
 def test_a_share_among_more_than_there_are_is_left_out():
@@ -288,21 +291,21 @@ def test_what_is_no_smiles_is_not_valid(item):
 
 def test_nothing_valid_gives_no_share_of_it():
     """MOSES: ZeroDivisionError."""
-    found = molecules(["C(", "", None], REFERENCE)
-    assert (found.n, found.valid, found.validity, found.unique, found.scaffolds) == (3, 0, 0, 0, 0)
-    assert found.unique_at == {}
+    figures = molecules(["C(", "", None], REFERENCE)
+    assert (figures.n, figures.valid, figures.validity, figures.unique, figures.scaffolds) == (3, 0, 0, 0, 0)
+    assert figures.unique_at == {}
     missing = ("uniqueness", "intdiv", "intdiv2", "scaffold_diversity", *NEEDS_REFERENCE)
-    assert all(math.isnan(getattr(found, name)) for name in missing)
-    assert found.reference_valid == 4
+    assert all(math.isnan(getattr(figures, name)) for name in missing)
+    assert figures.reference_valid == 4
 
 
 def test_scaffolds_of_one_ring_count_but_not_for_the_similarity():
     """MOSES leaves out scaffolds of one ring: with benzene, which both have, the cosine is 0.99."""
     samples = ["Cc1ccccc1"] * 9 + ["c1ccc2ccccc2c1"]
     reference = ["Oc1ccccc1"] * 9 + ["c1ccc(-c2ccccc2)cc1"]
-    found = molecules(samples, reference)
-    assert found.scaffolds == 2
-    assert found.scaffold_similarity == 0
+    figures = molecules(samples, reference)
+    assert figures.scaffolds == 2
+    assert figures.scaffold_similarity == 0
     assert molecules(samples, reference, min_rings=1).scaffold_similarity == pytest.approx(81 / 82)
 
 
@@ -310,11 +313,11 @@ def test_figures_of_moses_itself(shared_data):
     folder = shared_data / "molecules"
     samples = column(folder / "moses_ngram_3.csv.gz", 2_000)
     reference = column(folder / "moses_test.csv.gz", 1_000)
-    found = molecules(samples, reference, unique_at=100)
+    figures = molecules(samples, reference, unique_at=100)
     for name, value in MOSES.items():
-        assert getattr(found, name) == pytest.approx(value, rel=1e-6), name  # it adds up in float32
-    assert found.intdiv2 == pytest.approx(MOSES_INTDIV2, rel=1e-2)
-    assert found.intdiv2 < MOSES_INTDIV2
+        assert getattr(figures, name) == pytest.approx(value, rel=1e-6), name  # it adds up in float32
+    assert figures.intdiv2 == pytest.approx(MOSES_INTDIV2, rel=1e-2)
+    assert figures.intdiv2 < MOSES_INTDIV2
 
 
 # ------------------------------------------------------------------------------------------------ what a molecule is
@@ -375,17 +378,17 @@ def test_the_order_of_fragments_makes_no_difference():
 
 
 def test_acyclic_molecules_have_no_scaffold():
-    found = molecules(["CCO", "CCN"], ["CCO", "c1ccccc1"])
-    assert (found.scaffolds, found.scaffold_diversity) == (0, 0)
-    assert math.isnan(found.scaffold_similarity)
-    assert math.isnan(found.scaffold_novelty)
+    figures = molecules(["CCO", "CCN"], ["CCO", "c1ccccc1"])
+    assert (figures.scaffolds, figures.scaffold_diversity) == (0, 0)
+    assert math.isnan(figures.scaffold_similarity)
+    assert math.isnan(figures.scaffold_novelty)
     assert molecules(["CCO", "Cc1ccccc1"]).scaffold_diversity == 0.5
 
 
 def test_scaffolds_have_no_stereochemistry_and_no_isotopes():
     decalins = ["C1CC[C@H]2CCCC[C@H]2C1", "C1CC[C@@H]2CCCC[C@H]2C1", "C1CC[C@@H]2CCC[13CH2][C@H]2C1"]
-    found = molecules(decalins)
-    assert (found.unique, found.scaffolds) == (3, 1)
+    figures = molecules(decalins)
+    assert (figures.unique, figures.scaffolds) == (3, 1)
 
 
 def test_molecules_that_cannot_be_sanitised_are_invalid():
@@ -395,8 +398,8 @@ def test_molecules_that_cannot_be_sanitised_are_invalid():
 
 
 def test_one_molecule():
-    found = molecules(["c1ccccc1"], ["c1ccccc1"])
-    assert (found.uniqueness, found.intdiv, found.intdiv2, found.nearest_similarity) == (1, 0, 0, 1)
+    figures = molecules(["c1ccccc1"], ["c1ccccc1"])
+    assert (figures.uniqueness, figures.intdiv, figures.intdiv2, figures.nearest_similarity) == (1, 0, 0, 1)
 
 
 # ---------------------------------------------------------------------------------------------------------- containers
@@ -420,9 +423,9 @@ def test_files(tmp_path):
     path, other = tmp_path / "made.smi", tmp_path / "known.smi"
     path.write_text("CCO ethanol\nC(C broken\nOCC again\n")
     other.write_text("C(O)C\nC1\n")
-    found = molecules(vm.read(path), vm.read(other))
-    assert (found.n, found.valid, found.unique, found.novelty) == (3, 2, 1, 0)
-    assert found.reference_invalid == 1
+    figures = molecules(vm.read(path), vm.read(other))
+    assert (figures.n, figures.valid, figures.unique, figures.novelty) == (3, 2, 1, 0)
+    assert figures.reference_invalid == 1
 
 
 def test_nothing_is_logged_and_nothing_is_changed(capfd):
@@ -506,5 +509,5 @@ def test_rdkit_is_imported_when_it_is_used():
     code = (
         "import sys, vendimeter.metrics.chemistry; print({'rdkit', 'scipy', 'pandas'} & sys.modules.keys())"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"

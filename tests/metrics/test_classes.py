@@ -21,7 +21,6 @@ from scipy.spatial.distance import jensenshannon
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.metrics import classes
-from vendimeter.metrics import classes as _predictions
 from vendimeter.metrics.classes import (
     hill,
     inception_score,
@@ -286,9 +285,9 @@ def test_logits_and_every_library(library):
     assert mode_diversity(given_, logits=True) == pytest.approx(
         math.exp(entropy(rows.mean(axis=0))), rel=1e-12
     )
-    found = inception_score(library.array(rows), splits=2, rng=None)
+    score = inception_score(library.array(rows), splits=2, rng=None)
     expected = (direct_score(rows[:15]) + direct_score(rows[15:])) / 2
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert score == pytest.approx(expected, rel=1e-12)
     narrow = inception_score(library.array(rows.astype(np.float32)), splits=2, rng=None)
     assert narrow == pytest.approx(expected, rel=1e-5)
 
@@ -304,7 +303,7 @@ def test_blocks_change_nothing(metric, monkeypatch):
     assert metric(rows.tolist()) == expected
     assert metric(pd.DataFrame(rows).to_numpy(dtype=np.float16)) == pytest.approx(expected, rel=1e-3)
     for each in (1, 3, 10):
-        monkeypatch.setattr(_predictions, "BLOCK_BYTES", each * 7 * 8)
+        monkeypatch.setattr(classes, "BLOCK_BYTES", each * 7 * 8)
         assert metric(rows) == pytest.approx(expected, rel=1e-14)
     assert np.array_equal(rows, before)
 
@@ -325,9 +324,9 @@ def test_weights():
 def test_inception_score_by_hand():
     assert inception_score(np.eye(4), splits=1) == pytest.approx(4)
     assert inception_score(np.full((6, 3), 1 / 3), splits=2) == 1
-    found = inception_score([[1, 0], [1, 0], [0, 1], [0, 1]], splits=2, rng=None)
-    assert found == 1  # sorted by class, each split has one
-    assert found.splits.tolist() == [1, 1]
+    score = inception_score([[1, 0], [1, 0], [0, 1], [0, 1]], splits=2, rng=None)
+    assert score == 1  # sorted by class, each split has one
+    assert score.splits.tolist() == [1, 1]
     assert inception_score([[1, 0], [1, 0], [0, 1], [0, 1]], splits=1) == pytest.approx(2)
     assert inception_score([[0.3, 0.7]], splits=1) == 1
 
@@ -338,17 +337,17 @@ def test_inception_score_against_its_formula(n, width, seed, data):
     splits = data.draw(st.integers(1, n))
     rows = rows_of(n, width, seed)
     rows[seed % n] = np.eye(width)[seed % width]
-    found = inception_score(rows, splits=splits, rng=None)
+    score = inception_score(rows, splits=splits, rng=None)
     cuts = [i * n // splits for i in range(splits + 1)]
     parts = [rows[a:b] for a, b in itertools.pairwise(cuts)]
     assert sum(map(len, parts)) == n
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    np.testing.assert_allclose(found.splits, [direct_score(part) for part in parts], rtol=1e-13)
-    assert found == pytest.approx(found.splits.mean())
-    assert found.std == pytest.approx(found.splits.std())
+    np.testing.assert_allclose(score.splits, [direct_score(block) for block in parts], rtol=1e-13)
+    assert score == pytest.approx(score.splits.mean())
+    assert score.std == pytest.approx(score.splits.std())
     shuffled = inception_score(rows, splits=splits)
     assert 1 <= shuffled <= width
-    assert 1 <= found <= width
+    assert 1 <= score <= width
 
 
 def test_the_shuffle():
@@ -379,10 +378,10 @@ def test_torchmetrics_agrees_where_its_chunks_are_even(monkeypatch):
             return [float(x) for x in Theirs.compute(metric)]
 
     monkeypatch.setattr(torch, "randperm", torch.arange)
-    found = inception_score(logits, splits=6, logits=True, rng=None)
+    score = inception_score(logits, splits=6, logits=True, rng=None)
     value, std = theirs(logits, 6)
-    assert found == pytest.approx(value, rel=1e-12)
-    assert found.std * math.sqrt(6 / 5) == pytest.approx(std, rel=1e-9)
+    assert score == pytest.approx(value, rel=1e-12)
+    assert score.std * math.sqrt(6 / 5) == pytest.approx(std, rel=1e-9)
     # 12 samples in 10 chunks become 6 of 2; here they are 10 of 1 or 2.
     assert len(torch.zeros(12).chunk(10)) == 6
     assert len(inception_score(logits[:12], splits=10, logits=True).splits) == 10
@@ -401,17 +400,17 @@ def test_diversity_of_an_ensemble_by_hand():
     assert jensen_shannon_diversity(np.full((3, 7), 1 / 7)) == 1
     assert jensen_shannon_diversity([[0.3, 0.7]]) == 1
     shares = np.array([0.5, 0.3, 0.2])
-    apart = jensen_shannon_diversity(np.eye(3), weights=shares)
-    assert apart == pytest.approx(math.exp(entropy(shares)), rel=1e-15)
+    disjoint = jensen_shannon_diversity(np.eye(3), weights=shares)
+    assert disjoint == pytest.approx(math.exp(entropy(shares)), rel=1e-15)
     assert jensen_shannon_diversity([[1, 0], [0, 1], [0, 1]], weights=[1, 0, 0]) == 1
     # A class that nobody has, and members without weight, change nothing.
     padded = [[0.5, 0.5, 0, 0], [0.1, 0.9, 0, 0], [0, 0, 0, 1]]
-    plain = jensen_shannon_diversity([[0.5, 0.5], [0.1, 0.9]])
-    assert jensen_shannon_diversity(padded, weights=[0.5, 0.5, 0]) == pytest.approx(plain, rel=1e-15)
+    unweighted = jensen_shannon_diversity([[0.5, 0.5], [0.1, 0.9]])
+    assert jensen_shannon_diversity(padded, weights=[0.5, 0.5, 0]) == pytest.approx(unweighted, rel=1e-15)
 
 
 def test_distributions_over_more_outcomes_than_joint_classes_are_written_out():
-    width = _predictions.MOST_JOINT + 2
+    width = classes.MOST_JOINT + 2
     halves = np.repeat(np.eye(2), width // 2, axis=1) * 2 / width
     assert jensen_shannon_diversity(halves) == pytest.approx(2, rel=1e-9)
 
@@ -438,21 +437,21 @@ def test_diversity_of_an_ensemble_to_fifty_digits(seed):
         mean = [mpmath.fsum(w * row[c] for w, row in zip(weights, exact, strict=True)) for c in range(5)]
         within = mpmath.fsum(w * surprise(row) for w, row in zip(weights, exact, strict=True))
         expected = float(mpmath.exp(surprise(mean) - within))
-    found = jensen_shannon_diversity(rows, weights=shares)
-    assert found == pytest.approx(expected, rel=1e-14)
-    assert found <= math.exp(entropy(shares))
+    diversity = jensen_shannon_diversity(rows, weights=shares)
+    assert diversity == pytest.approx(expected, rel=1e-14)
+    assert diversity <= math.exp(entropy(shares))
     # Holevo's bound: what a measurement tells of an ensemble of states is at most their entropy.
-    assert found <= vm.score(rows, "probability-product", weights=shares)
+    assert diversity <= vm.score(rows, "probability-product", weights=shares)
 
 
 def test_diversity_of_an_ensemble_is_an_inception_score(library):
     rows = rows_of(40, 6, 1)
-    found = jensen_shannon_diversity(library.array(rows))
-    assert found == pytest.approx(inception_score(rows, splits=1), rel=1e-13)
+    diversity = jensen_shannon_diversity(library.array(rows))
+    assert diversity == pytest.approx(inception_score(rows, splits=1), rel=1e-13)
     uniform = jensen_shannon_diversity(library.array(rows), weights=np.full(40, 1 / 40))
-    assert uniform == pytest.approx(found, rel=1e-13)
+    assert uniform == pytest.approx(diversity, rel=1e-13)
     logits = np.log(rows) + 5
-    assert jensen_shannon_diversity(library.array(logits), logits=True) == pytest.approx(found, rel=1e-12)
+    assert jensen_shannon_diversity(library.array(logits), logits=True) == pytest.approx(diversity, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------- real data
@@ -469,11 +468,11 @@ def test_a_classifier_of_real_digits(shared_data):
     assert mode_diversity(rows) == pytest.approx(math.exp(entropy(rows.mean(axis=0))), rel=1e-13)
     assert 9.7 < mode_diversity(rows) <= 10
     assert 9.7 < mode_diversity(labels) <= 10
-    found = inception_score(rows, splits=1)
-    assert found == pytest.approx(direct_score(rows), rel=1e-13)
-    assert 2 < inception_score(rows) < found < 10  # fewer samples a split, a lower score
+    score = inception_score(rows, splits=1)
+    assert score == pytest.approx(direct_score(rows), rel=1e-13)
+    assert 2 < inception_score(rows) < score < 10  # fewer samples a split, a lower score
     logits = model.decision_function(coarse[1000:])
-    assert inception_score(logits, splits=1, logits=True) == pytest.approx(found, rel=1e-6)
+    assert inception_score(logits, splits=1, logits=True) == pytest.approx(score, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------------------- errors

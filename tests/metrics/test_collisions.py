@@ -45,42 +45,49 @@ def test_against_the_definition(threshold):
     rows = np.random.default_rng(3).normal(size=(25, 3))
     rows[20:] = rows[:5]  # equal ones, which are taken together
     K = np.array([[math.exp(-((x - y) ** 2).sum() / 2) for y in rows] for x in rows])
-    found = birthday_paradox(rows, RBF(1.0), threshold=threshold)
+    estimate = birthday_paradox(rows, RBF(1.0), threshold=threshold)
     expected = plainly(threshold <= K)
-    figures = (found.collisions, float(found), found.low, found.high, found.support)
+    figures = (estimate.collisions, float(estimate), estimate.low, estimate.high, estimate.support)
     assert figures == pytest.approx(expected, rel=1e-9)
-    assert (found.n, found.trials, found.batch, found.threshold) == (25, 300, None, threshold)
-    assert birthday_paradox(K, "precomputed", threshold=threshold).to_dict() == found.to_dict()
+    assert (estimate.n, estimate.trials, estimate.batch, estimate.threshold) == (25, 300, None, threshold)
+    assert birthday_paradox(K, "precomputed", threshold=threshold).to_dict() == estimate.to_dict()
 
 
 def test_labels_are_counted():
     labels = np.random.default_rng(0).integers(0, 90, size=200)
-    found = birthday_paradox([str(label) for label in labels], "match", threshold=1)
-    assert found.collisions == sum(math.comb(count, 2) for count in Counter(labels.tolist()).values())
-    assert found == found.trials / found.collisions  # the inverse of Simpson's index without replacement
-    assert found.low < 90 < found.high
-    assert found.support <= 90
+    estimate = birthday_paradox([str(label) for label in labels], "match", threshold=1)
+    assert estimate.collisions == sum(math.comb(count, 2) for count in Counter(labels.tolist()).values())
+    assert (
+        estimate == estimate.trials / estimate.collisions
+    )  # the inverse of Simpson's index without replacement
+    assert estimate.low < 90 < estimate.high
+    assert estimate.support <= 90
     # With as many samples as that many equal items give even odds, they do.
-    s = found.even_odds
-    assert s * (s - 1) / 2 == pytest.approx(math.log(2) * found)
+    s = estimate.even_odds
+    assert s * (s - 1) / 2 == pytest.approx(math.log(2) * estimate)
 
 
 def test_no_collision_leaves_a_bound():
-    found = birthday_paradox(list("abcdefghij"), "match", threshold=1)
-    assert (found.collisions, found, found.high, found.even_odds) == (0, math.inf, math.inf, math.inf)
+    estimate = birthday_paradox(list("abcdefghij"), "match", threshold=1)
+    assert (estimate.collisions, estimate, estimate.high, estimate.even_odds) == (
+        0,
+        math.inf,
+        math.inf,
+        math.inf,
+    )
     # (1 − 1/N) (1 − 2/N) … is below e^(−45/N): were there 15 items, ten different ones would have less than 5 %.
-    assert found.support == math.ceil(45 / math.log(20)) == 16
+    assert estimate.support == math.ceil(45 / math.log(20)) == 16
     assert math.prod(1 - i / 15 for i in range(10)) < 0.05
-    assert found.low == pytest.approx(45 / math.log(40))
-    assert found.to_dict()["value"] is None
+    assert estimate.low == pytest.approx(45 / math.log(40))
+    assert estimate.to_dict()["value"] is None
 
 
 def test_all_alike():
-    found = birthday_paradox(["a"] * 6, "match", threshold=1)
-    assert (found, found.low, found.support, found.collisions) == (1, 1, 1, 15)
-    found = birthday_paradox(["a"] * 6, "match", threshold=1, batch=3)
-    assert (found, found.low, found.collisions, found.trials) == (1, 1, 2, 2)
-    assert found.high > 1
+    estimate = birthday_paradox(["a"] * 6, "match", threshold=1)
+    assert (estimate, estimate.low, estimate.support, estimate.collisions) == (1, 1, 1, 15)
+    estimate = birthday_paradox(["a"] * 6, "match", threshold=1, batch=3)
+    assert (estimate, estimate.low, estimate.collisions, estimate.trials) == (1, 1, 2, 2)
+    assert estimate.high > 1
 
 
 def pairs_of_uniform(n, kinds):
@@ -117,9 +124,11 @@ def test_uneven_populations_collide_more():
             pairs = sum(math.comb(count, 2) for count in Counter(draw).values())
             law[pairs] += math.prod(shares[kind] for kind in draw)
         even = pairs_of_uniform(6, 3)
-        for most in range(16):
-            few = [sum(share for count, share in one.items() if count <= most) for one in (law, even)]
-            assert few[0] <= few[1] + 1e-12
+        for limit in range(16):
+            probabilities = [
+                sum(share for count, share in one.items() if count <= limit) for one in (law, even)
+            ]
+            assert probabilities[0] <= probabilities[1] + 1e-12
 
 
 @pytest.mark.parametrize(("weights", "n", "least"), [
@@ -127,13 +136,13 @@ def test_uneven_populations_collide_more():
 ])  # fmt: skip
 def test_intervals_hold_the_truth(weights, n, least):
     shares, draws = weights / weights.sum(), np.random.default_rng(7)
-    truth, held, bounded = 1 / np.sum(shares**2), 0, 0
+    truth, covered, bounded = 1 / np.sum(shares**2), 0, 0
     for _ in range(150):
         drawn = draws.choice(len(shares), size=n, p=shares)
-        found = birthday_paradox(np.eye(len(shares))[drawn], threshold=1)
-        held += found.low <= truth <= found.high
-        bounded += found.support <= len(shares)
-    assert held / 150 >= least
+        estimate = birthday_paradox(np.eye(len(shares))[drawn], threshold=1)
+        covered += estimate.low <= truth <= estimate.high
+        bounded += estimate.support <= len(shares)
+    assert covered / 150 >= least
     assert bounded / 150 >= 0.93
 
 
@@ -141,18 +150,20 @@ def test_batches():
     """Arora's test: the share of disjoint batches with a collision, which is binomial."""
     draws = np.random.default_rng(1)
     labels = draws.integers(0, 400, size=1010)
-    found = birthday_paradox([str(label) for label in labels], "match", threshold=1, batch=20, confidence=0.9)
-    assert (found.trials, found.batch, found.n) == (50, 20, 1010)
-    k = found.collisions
+    estimate = birthday_paradox(
+        [str(label) for label in labels], "match", threshold=1, batch=20, confidence=0.9
+    )
+    assert (estimate.trials, estimate.batch, estimate.n) == (50, 20, 1010)
+    k = estimate.collisions
     ends = [
         stats.beta.ppf(0.05, k, 51 - k),
         stats.beta.ppf(0.95, k + 1, 50 - k),
         stats.beta.ppf(0.9, k + 1, 50 - k),
     ]
     high, low, bound = (190 / -math.log(1 - end) for end in ends)
-    assert found == pytest.approx(190 / -math.log(1 - k / 50))
-    assert (found.low, found.high) == pytest.approx((low, high))
-    assert found.support == math.ceil(bound) <= 400
+    assert estimate == pytest.approx(190 / -math.log(1 - k / 50))
+    assert (estimate.low, estimate.high) == pytest.approx((low, high))
+    assert estimate.support == math.ceil(bound) <= 400
     # One batch of all samples collides or not, whatever their order.
     for rng in (0, 1):
         assert birthday_paradox(list("abcde"), "match", threshold=1, batch=5, rng=rng).collisions == 0
@@ -166,12 +177,12 @@ def test_batches_that_are_not_small_beside_the_population():
     """The estimate is a third of a batch too low, which many batches show, and the bound holds."""
     kinds, size, many = 50, 10, 1000
     draws = np.random.default_rng(2).integers(0, kinds, size=size * many)
-    found = birthday_paradox([str(draw) for draw in draws], "match", threshold=1, batch=size)
+    estimate = birthday_paradox([str(draw) for draw in draws], "match", threshold=1, batch=size)
     share = 1 - math.prod(1 - i / kinds for i in range(size))
     limit = size * (size - 1) / 2 / -math.log1p(-share)
     assert limit == pytest.approx(kinds - size / 3, abs=0.1)
-    assert found.low < limit < found.high
-    assert found.support <= kinds
+    assert estimate.low < limit < estimate.high
+    assert estimate.support <= kinds
 
 
 def test_rounding_parts_no_equal_directions():
@@ -194,8 +205,8 @@ def test_collections_and_functions(tmp_path):
     (tmp_path / "texts.txt").write_text("one\ntwo\none\nthree\n")
     assert birthday_paradox(vm.read(tmp_path / "texts.txt"), "match", threshold=1).collisions == 1
     same = FromFunction(lambda a, b: float(a[0] == b[0]))
-    found = birthday_paradox(["one", "other", "two"], same, threshold=1)
-    assert found.collisions == 1
+    estimate = birthday_paradox(["one", "other", "two"], same, threshold=1)
+    assert estimate.collisions == 1
     (tmp_path / "weighted.csv").write_text("text,w\na,1\nb,2\n")
     weighted = vm.read(tmp_path / "weighted.csv", samples="text", weight="w")
     with pytest.raises(InputError, match="birthday_paradox counts every sample once"):

@@ -31,10 +31,10 @@ def estimate(left, right, kernel=cube):
     """The formula, with matrices of all pairs."""
     n, m = len(left), len(right)
     within = kernel(left, left), kernel(right, right)
-    found = [
+    result = [
         (matrix.sum() - np.trace(matrix)) / (k * (k - 1)) for matrix, k in zip(within, (n, m), strict=True)
     ]
-    return sum(found) - 2 * kernel(left, right).mean()
+    return sum(result) - 2 * kernel(left, right).mean()
 
 
 def error_of(left, right, kernel=cube):
@@ -58,26 +58,32 @@ def error_of(left, right, kernel=cube):
 
 def test_by_hand():
     """k = (xy + 1)²: within {0, 1, 2} 1, 1, 9; within {1, 3, 3} 16, 16, 100; across 146 over 9 pairs."""
-    found = kernel_distance([[0.0], [1.0], [2.0]], [[1.0], [3.0], [3.0]], degree=2)
-    assert isinstance(found, KernelDistance)
-    assert found == pytest.approx(11 / 3 + 44 - 2 * 146 / 9, rel=1e-14)
-    assert (found.n, found.m, found.subsets, found.spread, found.level) == (3, 3, None, None, "estimated")
+    distance = kernel_distance([[0.0], [1.0], [2.0]], [[1.0], [3.0], [3.0]], degree=2)
+    assert isinstance(distance, KernelDistance)
+    assert distance == pytest.approx(11 / 3 + 44 - 2 * 146 / 9, rel=1e-14)
+    assert (distance.n, distance.m, distance.subsets, distance.spread, distance.level) == (
+        3,
+        3,
+        None,
+        None,
+        "estimated",
+    )
 
 
 def test_two_items_have_an_estimate_and_no_interval():
-    found = kernel_distance([[0.0], [1.0]], [[1.0], [3.0], [2.0]], degree=1)
-    assert found == pytest.approx(1 + (4 + 3 + 7) / 3 - 2 * (3 + 9) / 6, rel=1e-14)
-    assert math.isnan(found.std)
-    assert math.isnan(found.low)
-    assert found.level == "none"
-    assert found.to_dict()["high"] is None
+    distance = kernel_distance([[0.0], [1.0]], [[1.0], [3.0], [2.0]], degree=1)
+    assert distance == pytest.approx(1 + (4 + 3 + 7) / 3 - 2 * (3 + 9) / 6, rel=1e-14)
+    assert math.isnan(distance.std)
+    assert math.isnan(distance.low)
+    assert distance.level == "none"
+    assert distance.to_dict()["high"] is None
 
 
 def test_an_error_beyond_the_range_of_numbers_is_not_known():
-    found = kernel_distance(1e40 * normal(9), 1e40 * normal(9, seed=1))
-    assert abs(found) > 1e200
-    assert math.isnan(found.std)
-    assert found.level == "none"
+    distance = kernel_distance(1e40 * normal(9), 1e40 * normal(9, seed=1))
+    assert abs(distance) > 1e200
+    assert math.isnan(distance.std)
+    assert distance.level == "none"
 
 
 def test_it_may_be_negative():
@@ -97,11 +103,13 @@ def test_against_sums_over_all_pairs(n, m, d, degree, seed):
     def kernel(a, b):
         return (0.7 * a @ b.T + 2) ** degree
 
-    found = kernel_distance(left, right, degree=degree, gamma=0.7, coef=2)
+    distance = kernel_distance(left, right, degree=degree, gamma=0.7, coef=2)
     size = np.abs(kernel(left, right)).max()
-    assert found == pytest.approx(estimate(left, right, kernel), rel=1e-10, abs=1e-12 * size)
-    assert found.std == pytest.approx(error_of(left, right, kernel), rel=1e-8)
-    assert found == pytest.approx(kernel_distance(right, left, degree=degree, gamma=0.7, coef=2), rel=1e-10)
+    assert distance == pytest.approx(estimate(left, right, kernel), rel=1e-10, abs=1e-12 * size)
+    assert distance.std == pytest.approx(error_of(left, right, kernel), rel=1e-8)
+    assert distance == pytest.approx(
+        kernel_distance(right, left, degree=degree, gamma=0.7, coef=2), rel=1e-10
+    )
 
 
 def test_the_interval_is_that_of_students_t():
@@ -109,18 +117,18 @@ def test_the_interval_is_that_of_students_t():
 
     left, right = normal(12), normal(9, seed=1)
     for confidence in (0.5, 0.95, 0.999):
-        found = kernel_distance(left, right, confidence=confidence)
-        reach = t.ppf((1 + confidence) / 2, 8) * found.std
-        assert found.interval == pytest.approx((found - reach, found + reach), rel=1e-12)
-        assert found.confidence == confidence
+        distance = kernel_distance(left, right, confidence=confidence)
+        reach = t.ppf((1 + confidence) / 2, 8) * distance.std
+        assert distance.interval == pytest.approx((distance - reach, distance + reach), rel=1e-12)
+        assert distance.confidence == confidence
 
 
 def test_a_constant_in_the_kernel_changes_nothing():
     left, right = normal(30), normal(30, seed=1)
-    plain = kernel_distance(left, right, degree=1, coef=0)
+    linear = kernel_distance(left, right, degree=1, coef=0)
     shifted = kernel_distance(left, right, degree=1, coef=1e6)
-    assert shifted == pytest.approx(plain, abs=1e-9)
-    assert shifted.std == pytest.approx(plain.std, rel=1e-6)
+    assert shifted == pytest.approx(linear, abs=1e-9)
+    assert shifted.std == pytest.approx(linear.std, rel=1e-6)
 
 
 @pytest.mark.parametrize("side", [1, 2, 7, 1000])
@@ -128,51 +136,51 @@ def test_small_blocks(monkeypatch, side):
     """Down to blocks of one item, and a last one of one."""
     left, right = normal(15), normal(22, seed=1)
     monkeypatch.setattr(discrepancy, "SIDE", side)
-    found = kernel_distance(left, right)
-    assert found == pytest.approx(estimate(left, right), rel=1e-11)
-    assert found.std == pytest.approx(error_of(left, right), rel=1e-11)
+    distance = kernel_distance(left, right)
+    assert distance == pytest.approx(estimate(left, right), rel=1e-11)
+    assert distance.std == pytest.approx(error_of(left, right), rel=1e-11)
 
 
 def test_identical_items():
-    found = kernel_distance(np.ones((5, 3)), np.ones((7, 3)))
-    assert (found, found.std) == (0, 0)
-    apart = kernel_distance(np.ones((5, 3)), np.zeros((7, 3)))  # 8 + 1 − 2
-    assert apart == pytest.approx(7, rel=1e-14)
-    assert apart.std == pytest.approx(0, abs=1e-7)
+    distance = kernel_distance(np.ones((5, 3)), np.ones((7, 3)))
+    assert (distance, distance.std) == (0, 0)
+    distant = kernel_distance(np.ones((5, 3)), np.zeros((7, 3)))  # 8 + 1 − 2
+    assert distant == pytest.approx(7, rel=1e-14)
+    assert distant.std == pytest.approx(0, abs=1e-7)
 
 
 def test_the_error_of_tight_sets_that_are_far_apart():
     """Similarities of 1e6 that vary by 1e-9 of it: their squares would cancel to nothing."""
     left, right = 10 + 1e-9 * normal(60, 2), -10 + 1e-9 * normal(50, 2, seed=1)
-    found = kernel_distance(left, right)
+    distance = kernel_distance(left, right)
     exact = error_of(left.astype(np.longdouble), right.astype(np.longdouble))
-    assert found.std == pytest.approx(float(exact), rel=1e-5)
+    assert distance.std == pytest.approx(float(exact), rel=1e-5)
 
 
 def test_a_figure_travels():
-    found = kernel_distance(normal(9), normal(8, seed=1))
-    there = pickle.loads(pickle.dumps(found))
-    assert type(there) is KernelDistance
-    assert there.to_dict() == found.to_dict()
+    distance = kernel_distance(normal(9), normal(8, seed=1))
+    moved = pickle.loads(pickle.dumps(distance))
+    assert type(moved) is KernelDistance
+    assert moved.to_dict() == distance.to_dict()
 
 
 # --------------------------------------------------------------------------------------------------------- sampling
 
 
 def coverage(draw, truth, repeats=120):
-    held, errors, values = 0, [], []
+    covered, errors, values = 0, [], []
     for seed in range(repeats):
-        found = kernel_distance(*draw(np.random.default_rng([seed, 7])))
-        held += found.low <= truth <= found.high
-        errors.append(found.std)
-        values.append(float(found))
-    return held / repeats, np.mean(np.square(errors)) / np.var(values)
+        distance = kernel_distance(*draw(np.random.default_rng([seed, 7])))
+        covered += distance.low <= truth <= distance.high
+        errors.append(distance.std)
+        values.append(float(distance))
+    return covered / repeats, np.mean(np.square(errors)) / np.var(values)
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (10, 40), (60, 60)])
 def test_the_interval_holds_where_the_distributions_agree(n, m):
-    held, ratio = coverage(lambda rng: (rng.standard_normal((n, 8)), rng.standard_normal((m, 8))), 0)
-    assert held >= 0.96
+    covered, ratio = coverage(lambda rng: (rng.standard_normal((n, 8)), rng.standard_normal((m, 8))), 0)
+    assert covered >= 0.96
     assert 1.5 < ratio < 8  # on the safe side, and not by orders of magnitude
 
 
@@ -184,17 +192,17 @@ def test_the_interval_holds_where_they_differ(shared_data, n, m):
         labels = archive["labels"][:3000]
     threes, eights = rows[labels == 3], rows[labels == 8]
     truth = cube(threes, threes).mean() + cube(eights, eights).mean() - 2 * cube(threes, eights).mean()
-    held, ratio = coverage(lambda rng: (rng.choice(threes, n), rng.choice(eights, m)), truth)
-    assert held >= 0.88
+    covered, ratio = coverage(lambda rng: (rng.choice(threes, n), rng.choice(eights, m)), truth)
+    assert covered >= 0.88
     assert 0.7 < ratio < 3
 
 
 def test_the_jackknife_alone_would_vanish():
     """One column, degree 1: where both means agree by chance, leaving out one item changes nothing."""
     left = np.linspace(-1, 1, 20)[:, None]
-    found = kernel_distance(left, left + 1e-9, degree=1)
-    assert found < 0
-    assert found.high > 0
+    distance = kernel_distance(left, left + 1e-9, degree=1)
+    assert distance < 0
+    assert distance.high > 0
 
 
 def test_the_estimate_is_unbiased():
@@ -229,14 +237,14 @@ def peer_of(left, right, **options):
 def test_torchmetrics_on_real_embeddings(shared_data):
     with np.load(shared_data / "embeddings" / "cifar100_20classes_efficientnet_lite0.npz") as archive:
         rows, labels = archive["emb"], archive["label"]
-    one, two = (rows[labels == label] for label in np.unique(labels)[:2])
-    found = kernel_distance(one, two)  # of float16
-    assert found == pytest.approx(estimate(one.astype(float), two.astype(float)), rel=1e-12)
-    value, _ = peer_of(one.astype(float), two.astype(float), subsets=1, subset_size=100)
-    assert found == pytest.approx(value, rel=1e-12)
-    single, _ = peer_of(one.astype(np.float32), two.astype(np.float32), subsets=1, subset_size=100)
-    assert found == pytest.approx(single, rel=1e-4)
-    assert 0 < found.low < found < found.high
+    first, second = (rows[labels == label] for label in np.unique(labels)[:2])
+    distance = kernel_distance(first, second)  # of float16
+    assert distance == pytest.approx(estimate(first.astype(float), second.astype(float)), rel=1e-12)
+    value, _ = peer_of(first.astype(float), second.astype(float), subsets=1, subset_size=100)
+    assert distance == pytest.approx(value, rel=1e-12)
+    single, _ = peer_of(first.astype(np.float32), second.astype(np.float32), subsets=1, subset_size=100)
+    assert distance == pytest.approx(single, rel=1e-4)
+    assert 0 < distance.low < distance < distance.high
 
 
 def test_torchmetrics_loses_the_cubes_of_large_features():
@@ -251,15 +259,15 @@ def test_torchmetrics_loses_the_cubes_of_large_features():
 
 def test_subsets():
     left, right = normal(40), normal(50, seed=1) + 0.3
-    found = kernel_distance(left, right, subsets=25, subset_size=20)
-    assert (found.subsets, found.level) == (25, "none")
-    assert math.isnan(found.std)
-    assert math.isnan(found.low)
-    whole = kernel_distance(left, right)
-    assert abs(found - whole) < 4 * found.spread / 5
-    assert found.spread > 0
-    assert found == kernel_distance(left, right, subsets=25, subset_size=20)
-    assert found != kernel_distance(left, right, subsets=25, subset_size=20, rng=1)
+    distance = kernel_distance(left, right, subsets=25, subset_size=20)
+    assert (distance.subsets, distance.level) == (25, "none")
+    assert math.isnan(distance.std)
+    assert math.isnan(distance.low)
+    of_all = kernel_distance(left, right)
+    assert abs(distance - of_all) < 4 * distance.spread / 5
+    assert distance.spread > 0
+    assert distance == kernel_distance(left, right, subsets=25, subset_size=20)
+    assert distance != kernel_distance(left, right, subsets=25, subset_size=20, rng=1)
     all_of_it = kernel_distance(left, right[:40], subsets=3, subset_size=40)
     assert all_of_it == pytest.approx(estimate(left, right[:40]), rel=1e-12)
     assert all_of_it.spread == pytest.approx(0, abs=1e-14)
@@ -267,13 +275,13 @@ def test_subsets():
 
 def test_a_subset_takes_no_item_twice():
     """Each item is like itself alone: within a subset there are no similar pairs, and subsets of all share all."""
-    found = kernel_distance(np.eye(12), np.eye(12), subsets=5, subset_size=12, degree=1, coef=0, gamma=1)
-    assert found == pytest.approx(-2 / 12, rel=1e-12)
-    some = kernel_distance(np.eye(12), np.eye(12), subsets=5, subset_size=8, degree=1, coef=0, gamma=1)
-    assert some * 5 * 32 == pytest.approx(
-        round(some * 5 * 32), abs=1e-9
+    distance = kernel_distance(np.eye(12), np.eye(12), subsets=5, subset_size=12, degree=1, coef=0, gamma=1)
+    assert distance == pytest.approx(-2 / 12, rel=1e-12)
+    of_subsets = kernel_distance(np.eye(12), np.eye(12), subsets=5, subset_size=8, degree=1, coef=0, gamma=1)
+    assert of_subsets * 5 * 32 == pytest.approx(
+        round(of_subsets * 5 * 32), abs=1e-9
     )  # each is −2/64 times a number of items
-    assert -2 / 8 <= some <= -2 * 4 / 64
+    assert -2 / 8 <= of_subsets <= -2 * 4 / 64
 
 
 # ------------------------------------------------------------------------------------------------- other kernels
@@ -289,9 +297,9 @@ def rbf(sigma):
 @pytest.mark.parametrize("sigma", [1.0, 10.0])
 def test_a_kernel_of_vendimeter(sigma):
     left, right = normal(20), normal(25, seed=1) + 0.4
-    found = kernel_distance(left, right, kernel=RBF(sigma))
-    assert found == pytest.approx(estimate(left, right, rbf(sigma)), rel=1e-9)
-    assert found.std == pytest.approx(error_of(left, right, rbf(sigma)), rel=1e-7)
+    distance = kernel_distance(left, right, kernel=RBF(sigma))
+    assert distance == pytest.approx(estimate(left, right, rbf(sigma)), rel=1e-9)
+    assert distance.std == pytest.approx(error_of(left, right, rbf(sigma)), rel=1e-7)
     cosine = kernel_distance(left, right, kernel="cosine")
     unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (left, right)]
     assert cosine == pytest.approx(estimate(*unit, lambda a, b: a @ b.T), rel=1e-11)
@@ -329,8 +337,8 @@ def test_kernels_of_other_items():
 
 def test_subsets_of_a_kernel_of_vendimeter():
     left, right = normal(20), normal(20, seed=1) + 0.4
-    found = kernel_distance(left, right, kernel=RBF(1.0), subsets=2, subset_size=20)
-    assert found == pytest.approx(estimate(left, right, rbf(1.0)), rel=1e-9)
+    distance = kernel_distance(left, right, kernel=RBF(1.0), subsets=2, subset_size=20)
+    assert distance == pytest.approx(estimate(left, right, rbf(1.0)), rel=1e-9)
 
 
 def test_features_and_collections(tmp_path):
@@ -358,15 +366,15 @@ def test_features_and_collections(tmp_path):
 def test_arrays_of_every_library(library):
     left, right = normal(12).astype(np.float32), normal(12, seed=1).astype(np.float32)
     wide = left.astype(float), right.astype(float)
-    there = library.array(left), library.array(right)
-    for pair in (there, (there[0], right), (left, there[1])):
-        found = kernel_distance(*pair)
-        assert found == pytest.approx(estimate(*wide), rel=1e-11)
-        assert found.std == pytest.approx(error_of(*wide), rel=1e-9)
-    subsets = kernel_distance(*there, subsets=2, subset_size=12)
+    moved = library.array(left), library.array(right)
+    for pair in (moved, (moved[0], right), (left, moved[1])):
+        distance = kernel_distance(*pair)
+        assert distance == pytest.approx(estimate(*wide), rel=1e-11)
+        assert distance.std == pytest.approx(error_of(*wide), rel=1e-9)
+    subsets = kernel_distance(*moved, subsets=2, subset_size=12)
     assert subsets == pytest.approx(estimate(*wide), rel=1e-10)
-    found = kernel_distance(*there, kernel=RBF(2.0))
-    assert found == pytest.approx(estimate(*wide, rbf(2.0)), rel=1e-5)  # distances of float32
+    distance = kernel_distance(*moved, kernel=RBF(2.0))
+    assert distance == pytest.approx(estimate(*wide, rbf(2.0)), rel=1e-5)  # distances of float32
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16"])

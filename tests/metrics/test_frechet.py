@@ -23,7 +23,6 @@ from vendimeter.errors import (
     TooLargeError,
 )
 from vendimeter.metrics import FrechetDistance, Moments, frechet, frechet_distance
-from vendimeter.metrics import moments as moments_module
 
 
 def normal(n, d=6, seed=0):
@@ -102,27 +101,27 @@ def by_root(left, right):
 
 
 def test_by_hand():
-    found = frechet_distance([[0.0], [2.0]], [[1.0], [5.0]])  # means 1 and 3, variances 2 and 8
-    assert isinstance(found, FrechetDistance)
-    assert found == pytest.approx(4 + (math.sqrt(8) - math.sqrt(2)) ** 2, rel=1e-15)
-    assert (found.mean_term, found.n, found.m, found.columns) == (4.0, 2, 2, 1)
-    assert found.covariance_term == pytest.approx(2, rel=1e-15)
-    assert found.to_dict()["mean_term"] == 4.0
+    distance = frechet_distance([[0.0], [2.0]], [[1.0], [5.0]])  # means 1 and 3, variances 2 and 8
+    assert isinstance(distance, FrechetDistance)
+    assert distance == pytest.approx(4 + (math.sqrt(8) - math.sqrt(2)) ** 2, rel=1e-15)
+    assert (distance.mean_term, distance.n, distance.m, distance.columns) == (4.0, 2, 2, 1)
+    assert distance.covariance_term == pytest.approx(2, rel=1e-15)
+    assert distance.to_dict()["mean_term"] == 4.0
 
 
 def test_diagonal_covariances_have_a_closed_form():
     mean, other = np.array([1.0, -2.0, 0.0]), np.array([0.0, 0.0, 0.5])
     left, right = np.array([4.0, 1.0, 0.0]), np.array([1.0, 9.0, 25.0])
     expected = np.sum((mean - other) ** 2) + np.sum((np.sqrt(left) - np.sqrt(right)) ** 2)
-    found = frechet_distance(Moments(mean, np.diag(left)), Moments(other, np.diag(right), n=50))
-    assert found == pytest.approx(expected, rel=1e-15)
-    assert (found.n, found.m) == (None, 50)
+    distance = frechet_distance(Moments(mean, np.diag(left)), Moments(other, np.diag(right), n=50))
+    assert distance == pytest.approx(expected, rel=1e-15)
+    assert (distance.n, distance.m) == (None, 50)
 
 
 def test_one_gaussian_without_any_spread():
     rows = normal(30)
-    found = frechet_distance(np.ones((40, 6)), rows)
-    assert found.covariance_term == pytest.approx(np.trace(np.cov(rows, rowvar=False)), rel=1e-14)
+    distance = frechet_distance(np.ones((40, 6)), rows)
+    assert distance.covariance_term == pytest.approx(np.trace(np.cov(rows, rowvar=False)), rel=1e-14)
     assert frechet_distance(np.ones((40, 6)), np.ones((3, 6))) == 0.0
 
 
@@ -197,8 +196,8 @@ def test_a_large_mean_loses_no_digits():
 )
 def test_a_set_has_no_distance_from_itself(n, reorder):
     rows = np.maximum(normal(n, 8) @ MIX, 0)
-    found = frechet_distance(rows, reorder(rows))
-    assert 0 <= found < 1e-14 * np.trace(np.cov(rows, rowvar=False))
+    distance = frechet_distance(rows, reorder(rows))
+    assert 0 <= distance < 1e-14 * np.trace(np.cov(rows, rowvar=False))
 
 
 def test_a_tiny_variance_beside_large_ones_is_kept():
@@ -206,19 +205,19 @@ def test_a_tiny_variance_beside_large_ones_is_kept():
     left, right = normal(40), normal(40, seed=1)
     left[:, 0] *= 1e-9
     assert frechet_distance(left, right) == pytest.approx(by_qr(left, right), rel=1e-14)
-    whole = by_qr(left, right)
+    exact = by_qr(left, right)
     left[:, 0] = 0
-    assert abs(by_qr(left, right) - whole) > 1e-10 * whole
+    assert abs(by_qr(left, right) - exact) > 1e-10 * exact
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 9), st.integers(0, 99))
 def test_symmetric_and_never_negative(n, m, d, seed):
     left, right = normal(n, d, seed), 2 * normal(m, d, seed + 1) + 1
-    found = frechet_distance(left, right)
-    assert found == pytest.approx(frechet_distance(right, left), rel=1e-12)
-    assert found == pytest.approx(by_qr(left, right), rel=1e-11, abs=1e-12)
-    assert found >= 0
-    assert frechet_distance(3 * left, 3 * right) == pytest.approx(9 * found, rel=1e-10, abs=1e-12)
+    distance = frechet_distance(left, right)
+    assert distance == pytest.approx(frechet_distance(right, left), rel=1e-12)
+    assert distance == pytest.approx(by_qr(left, right), rel=1e-11, abs=1e-12)
+    assert distance >= 0
+    assert frechet_distance(3 * left, 3 * right) == pytest.approx(9 * distance, rel=1e-10, abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------- real data
@@ -232,31 +231,31 @@ def pixels(shared_data, name, count):
 def test_pixels_of_digits_against_clothes(shared_data):
     """Every ninth pixel, of which many are constant, as uint8."""
     digits, clothes = pixels(shared_data, "mnist", 600), pixels(shared_data, "fashion_mnist", 600)
-    found = frechet_distance(digits, clothes)
-    assert found == pytest.approx(by_qr(digits, clothes), rel=1e-13)
-    assert by_peer(digits, clothes) == pytest.approx(found, rel=1e-8)
+    distance = frechet_distance(digits, clothes)
+    assert distance == pytest.approx(by_qr(digits, clothes), rel=1e-13)
+    assert by_peer(digits, clothes) == pytest.approx(distance, rel=1e-8)
 
 
 def test_a_collapsed_generator(shared_data):
     """Ten pictures over and over: peers take the rounding of the null directions for spread, and come out lower."""
     real = pixels(shared_data, "mnist", 600)
     fake = np.tile(real[:10], (40, 1))
-    found = frechet_distance(fake, real)
+    distance = frechet_distance(fake, real)
     exact = by_qr(fake, real)
-    assert found == pytest.approx(exact, rel=1e-12)
+    assert distance == pytest.approx(exact, rel=1e-12)
     assert by_peer(fake, real) < exact * (1 - 1e-8)
 
 
 def test_embeddings_of_one_class_against_another(shared_data):
     with np.load(shared_data / "embeddings" / "cifar100_20classes_efficientnet_lite0.npz") as archive:
         rows, labels = archive["emb"][:, :120], archive["label"]  # float16
-    one, two = (rows[labels == label] for label in np.unique(labels)[:2])
-    found = frechet_distance(one, two)  # 100 items each, of fewer rows than columns
-    assert found == pytest.approx(by_qr(one, two), rel=1e-13)
-    assert by_peer(one, two) == pytest.approx(found, rel=1e-6)
-    assert by_root(one, two) == pytest.approx(found, rel=1e-6)
-    assert frechet_distance(one, one) == pytest.approx(0, abs=1e-12)
-    assert by_peer(one, one) < -1e-9  # negative, by far more than rounding
+    first, two = (rows[labels == label] for label in np.unique(labels)[:2])
+    distance = frechet_distance(first, two)  # 100 items each, of fewer rows than columns
+    assert distance == pytest.approx(by_qr(first, two), rel=1e-13)
+    assert by_peer(first, two) == pytest.approx(distance, rel=1e-6)
+    assert by_root(first, two) == pytest.approx(distance, rel=1e-6)
+    assert frechet_distance(first, first) == pytest.approx(0, abs=1e-12)
+    assert by_peer(first, first) < -1e-9  # negative, by far more than rounding
     assert frechet_distance(rows[:600], rows[600:]) == pytest.approx(by_qr(rows[:600], rows[600:]), rel=1e-12)
 
 
@@ -281,7 +280,7 @@ def test_small_blocks(monkeypatch, rows, n, m):
     """Down to blocks of one row, and a last one of one."""
     left, right = normal(n) + 1e4, normal(m, seed=1) + 1e4
     expected = by_qr(left, right)
-    monkeypatch.setattr(moments_module, "block_bytes", lambda given: 8 * 6 * rows)
+    monkeypatch.setattr("vendimeter.metrics.moments.block_bytes", lambda given: 8 * 6 * rows)
     monkeypatch.setattr(frechet, "block_bytes", lambda given: 8 * 6 * rows)
     monkeypatch.setattr(frechet, "BLOCK_BYTES", 1)
     assert frechet_distance(left, right) == pytest.approx(expected, rel=1e-10)
@@ -306,12 +305,12 @@ def test_dtypes_and_containers(tmp_path, dtype, n):
 def test_samples_are_left_as_they_are():
     for n in (4, 20):
         left, right = normal(n), normal(30, seed=1)
-        kept = left.copy(), right.copy()
+        copies = left.copy(), right.copy()
         summed = Moments.of(right)
         frechet_distance(left, right)
         frechet_distance(left, summed)
-        np.testing.assert_array_equal(left, kept[0])
-        np.testing.assert_array_equal(right, kept[1])
+        np.testing.assert_array_equal(left, copies[0])
+        np.testing.assert_array_equal(right, copies[1])
 
 
 def test_features_and_collections(tmp_path):
@@ -416,11 +415,11 @@ def assert_same(left, right, tolerance=1e-13):
 
 def test_moments_are_those_of_numpy():
     rows = normal(50) @ normal(6, 6, 1)
-    found = Moments.of(rows)
-    assert (found.n, found.columns) == (50, 6)
-    np.testing.assert_allclose(found.mean, rows.mean(axis=0), rtol=1e-14)
-    np.testing.assert_allclose(found.covariance, np.cov(rows, rowvar=False), rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(found.covariance, found.covariance.T)
+    moments = Moments.of(rows)
+    assert (moments.n, moments.columns) == (50, 6)
+    np.testing.assert_allclose(moments.mean, rows.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(moments.covariance, np.cov(rows, rowvar=False), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(moments.covariance, moments.covariance.T)
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 99), st.sampled_from([0.0, 1e6]))
@@ -428,60 +427,60 @@ def test_moments_add_up_in_any_order_and_grouping(sizes, seed, mean):
     rows = normal(sum(sizes) + 1, 4, seed) + mean
     ends = np.cumsum([0, *sizes])
     parts = [Moments.of(rows[a:b]) for a, b in itertools.pairwise(ends)] + [Moments.of(rows[-1:])]
-    whole = Moments.of(rows)
-    assert_same(sum(parts), whole, 1e-9 if mean else 1e-13)
-    assert_same(sum(parts[::-1]), whole, 1e-9 if mean else 1e-13)
+    exact = Moments.of(rows)
+    assert_same(sum(parts), exact, 1e-9 if mean else 1e-13)
+    assert_same(sum(parts[::-1]), exact, 1e-9 if mean else 1e-13)
     half = len(parts) // 2
-    assert_same(sum(parts[:half]) + sum(parts[half:]), whole, 1e-9 if mean else 1e-13)
-    assert_same(Moments.of_batches(np.split(rows, ends[1:])), whole, 1e-9 if mean else 1e-13)
+    assert_same(sum(parts[:half]) + sum(parts[half:]), exact, 1e-9 if mean else 1e-13)
+    assert_same(Moments.of_batches(np.split(rows, ends[1:])), exact, 1e-9 if mean else 1e-13)
 
 
 def test_moments_add_up_with_themselves():
-    one = Moments.of(ROWS)
-    kept = one.scatter.copy()
-    assert_same(one + one, Moments.of(np.concatenate([ROWS, ROWS])))
-    np.testing.assert_array_equal(one.scatter, kept)
-    assert 0 + one is one
-    assert one + 0 is one
+    first = Moments.of(ROWS)
+    copies = first.scatter.copy()
+    assert_same(first + first, Moments.of(np.concatenate([ROWS, ROWS])))
+    np.testing.assert_array_equal(first.scatter, copies)
+    assert 0 + first is first
+    assert first + 0 is first
 
 
 def test_moments_of_far_means():
     rows = np.concatenate([normal(20), normal(30, seed=1) + 1e8])
-    found = Moments.of(rows[:20]) + Moments.of(rows[20:])
-    np.testing.assert_allclose(found.covariance, np.cov(rows, rowvar=False), rtol=1e-12)
+    result = Moments.of(rows[:20]) + Moments.of(rows[20:])
+    np.testing.assert_allclose(result.covariance, np.cov(rows, rowvar=False), rtol=1e-12)
 
 
 def test_constant_columns_have_variance_zero():
     rows = normal(1000)
     rows[:, 2] = 0.1
     rows[:, 4] = 1e17 / 3
-    found = sum(Moments.of(rows[i : i + 7]) for i in range(0, 1000, 7))
+    result = sum(Moments.of(rows[i : i + 7]) for i in range(0, 1000, 7))
     for column in (2, 4):
-        assert not found.scatter[column].any()
-        assert found.mean[column] == rows[0, column]
+        assert not result.scatter[column].any()
+        assert result.mean[column] == rows[0, column]
 
 
 def test_moments_cannot_be_changed():
-    found = Moments.of(ROWS)
+    result = Moments.of(ROWS)
     with pytest.raises(AttributeError):
-        found.n = 3
+        result.n = 3
     with pytest.raises(ValueError, match="read-only"):
-        found.mean[0] = 1
+        result.mean[0] = 1
     with pytest.raises(ValueError, match="read-only"):
-        found.scatter[0] = 1
+        result.scatter[0] = 1
     given_mean, given_covariance = np.zeros(2), np.eye(2)
-    found = Moments(given_mean, given_covariance)
+    result = Moments(given_mean, given_covariance)
     given_mean[0] = given_covariance[0, 0] = 5  # the user's own stay the user's own
-    assert (found.mean[0], found.covariance[0, 0]) == (0, 1)
+    assert (result.mean[0], result.covariance[0, 0]) == (0, 1)
 
 
 def test_moments_travel():
-    found = Moments.of(ROWS)
-    there = pickle.loads(pickle.dumps(found))
-    assert_same(there, found)
-    assert not there.mean.flags.writeable
-    assert not there.scatter.flags.writeable
-    assert repr(found) == "Moments(columns=6, n=9)"
+    moments = Moments.of(ROWS)
+    loaded = pickle.loads(pickle.dumps(moments))
+    assert_same(loaded, moments)
+    assert not loaded.mean.flags.writeable
+    assert not loaded.scatter.flags.writeable
+    assert repr(moments) == "Moments(columns=6, n=9)"
 
 
 def test_batches_may_be_empty_but_not_all():
@@ -496,10 +495,10 @@ def test_batches_may_be_empty_but_not_all():
 
 
 def test_an_encoder_sees_no_empty_batch():
-    found = Moments.of_batches(
+    moments = Moments.of_batches(
         [["a", "bb"], [], ["ccc"]], features=lambda texts: [[len(t)] for t in texts] or 1 / 0
     )
-    assert_same(found, Moments.of([[1], [2], [3]]))
+    assert_same(moments, Moments.of([[1], [2], [3]]))
 
 
 def test_a_bad_batch_is_named():
@@ -593,9 +592,9 @@ def test_statistics_in_single_precision():
 @pytest.mark.parametrize("rounding", [None, 1e-6, 1e-4])
 def test_rounding_cuts_no_direction_that_is_known(rounding):
     """The eigenvalues 1.8 and 0.2, against 1 and 1."""
-    known = Moments([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], rounding=rounding)
+    published = Moments([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], rounding=rounding)
     exact = (math.sqrt(1.8) - 1) ** 2 + (math.sqrt(0.2) - 1) ** 2
-    assert frechet_distance(known, Moments([0.0, 0.0], np.eye(2))) == pytest.approx(exact, rel=1e-12)
+    assert frechet_distance(published, Moments([0.0, 0.0], np.eye(2))) == pytest.approx(exact, rel=1e-12)
 
 
 def test_small_variances_in_single_precision_are_kept():
@@ -611,7 +610,7 @@ def test_statistics_of_a_file(tmp_path):
     rows, other = normal(50), normal(40, seed=1)
     np.savez(tmp_path / "stats.npz", mu=rows.mean(axis=0), sigma=np.cov(rows, rowvar=False))
     with np.load(tmp_path / "stats.npz") as stats:
-        known = Moments(stats["mu"], stats["sigma"])
-    assert frechet_distance(other, known) == pytest.approx(frechet_distance(other, rows), rel=1e-12)
-    grown = Moments(known.mean, known.covariance, n=50) + Moments.of(other)
+        published = Moments(stats["mu"], stats["sigma"])
+    assert frechet_distance(other, published) == pytest.approx(frechet_distance(other, rows), rel=1e-12)
+    grown = Moments(published.mean, published.covariance, n=50) + Moments.of(other)
     assert_same(grown, Moments.of(np.concatenate([rows, other])))

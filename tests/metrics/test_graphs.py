@@ -25,7 +25,7 @@ from vendimeter.errors import (
 from vendimeter.kernels import RBF, FromFunction, Precomputed
 from vendimeter.metrics import graphs
 from vendimeter.metrics.graphs import components
-from vendimeter.solvers import edges as _edges
+from vendimeter.solvers import edges
 
 
 def similarities(n, seed=0, width=3):
@@ -55,13 +55,13 @@ def test_a_chain_joins_what_is_not_similar():
     K = np.eye(5)
     for i, j in [(0, 2), (2, 4), (1, 3)]:
         K[i, j] = K[j, i] = 0.5
-    found = components(K, "precomputed", threshold=0.5, eigenvalues=0)
-    assert found == 2
-    assert found.labels.tolist() == [0, 1, 0, 1, 0]
-    assert found.sizes.tolist() == [3, 2]
-    assert found.clusters is None
-    assert math.isnan(found.eigengap)
-    assert len(found.laplacian) == 0
+    result = components(K, "precomputed", threshold=0.5, eigenvalues=0)
+    assert result == 2
+    assert result.labels.tolist() == [0, 1, 0, 1, 0]
+    assert result.sizes.tolist() == [3, 2]
+    assert result.clusters is None
+    assert math.isnan(result.eigengap)
+    assert len(result.laplacian) == 0
     assert components(K, "precomputed", threshold=0.51, eigenvalues=0) == 5
 
 
@@ -71,17 +71,17 @@ def test_against_the_matrix_written_out(n, threshold, seed, tile):
     K = similarities(n, seed)
     before = K.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_edges, "TILE", tile)
-        found = components(K, Precomputed(), threshold=threshold, eigenvalues=n)
+        patch.setattr(edges, "TILE", tile)
+        result = components(K, Precomputed(), threshold=threshold, eigenvalues=n)
     weights = written_out(K, threshold)
     count, label = connected_components(weights > 0)
-    assert found == count
-    assert np.array_equal(found.labels, label)  # SciPy too numbers them by their first items
-    assert np.array_equal(found.sizes, np.bincount(label))
+    assert result == count
+    assert np.array_equal(result.labels, label)  # SciPy too numbers them by their first items
+    assert np.array_equal(result.sizes, np.bincount(label))
     expected = np.linalg.eigvalsh(laplacian(weights, normed=True))
-    np.testing.assert_allclose(found.laplacian, expected, atol=1e-13)
-    assert np.count_nonzero(found.laplacian == 0) >= count
-    assert (found.laplacian[count:] > 1e-12).all()
+    np.testing.assert_allclose(result.laplacian, expected, atol=1e-13)
+    assert np.count_nonzero(result.laplacian == 0) >= count
+    assert (result.laplacian[count:] > 1e-12).all()
     assert np.array_equal(K, before)
 
 
@@ -89,48 +89,48 @@ def test_against_the_matrix_written_out(n, threshold, seed, tile):
 def test_tiles_change_nothing(tile, monkeypatch):
     rows = clusters([20, 13, 31])
     expected = components(rows, threshold=0.9)
-    monkeypatch.setattr(_edges, "TILE", tile)
-    found = components(rows, threshold=0.9)
-    assert found.labels.tolist() == expected.labels.tolist()
-    np.testing.assert_allclose(found.laplacian, expected.laplacian, atol=1e-14)
+    monkeypatch.setattr(edges, "TILE", tile)
+    result = components(rows, threshold=0.9)
+    assert result.labels.tolist() == expected.labels.tolist()
+    np.testing.assert_allclose(result.laplacian, expected.laplacian, atol=1e-14)
 
 
 def test_networkx_agrees():
     nx = pytest.importorskip("networkx")
     K = similarities(60, 4)
     graph = nx.from_numpy_array(written_out(K, 0.93))
-    found = components(K, "precomputed", threshold=0.93, eigenvalues=60)
-    assert found == nx.number_connected_components(graph)
-    np.testing.assert_allclose(found.laplacian, np.sort(nx.normalized_laplacian_spectrum(graph)), atol=1e-13)
+    result = components(K, "precomputed", threshold=0.93, eigenvalues=60)
+    assert result == nx.number_connected_components(graph)
+    np.testing.assert_allclose(result.laplacian, np.sort(nx.normalized_laplacian_spectrum(graph)), atol=1e-13)
 
 
 def test_every_library(library):
     rows = clusters([12, 5, 8]).astype(np.float32)
     expected = components(rows, threshold=0.9, eigenvalues=4)
     assert expected == 3
-    found = components(library.array(rows), threshold=0.9, eigenvalues=4)
-    assert found.labels.tolist() == expected.labels.tolist()
-    np.testing.assert_allclose(found.laplacian, expected.laplacian, atol=1e-13)
+    result = components(library.array(rows), threshold=0.9, eigenvalues=4)
+    assert result.labels.tolist() == expected.labels.tolist()
+    np.testing.assert_allclose(result.laplacian, expected.laplacian, atol=1e-13)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
 def test_sparse_matrices(make):
     K = np.where(similarities(40) > 0.9, similarities(40), 0)
     np.fill_diagonal(K, 1)
-    dense, found = (components(given, "precomputed", threshold=0.95) for given in (K, make(K)))
-    assert dense.labels.tolist() == found.labels.tolist()
-    np.testing.assert_allclose(found.laplacian, dense.laplacian, atol=1e-13)
+    dense, result = (components(given, "precomputed", threshold=0.95) for given in (K, make(K)))
+    assert dense.labels.tolist() == result.labels.tolist()
+    np.testing.assert_allclose(result.laplacian, dense.laplacian, atol=1e-13)
     # What is not stored is a similarity of 0, and joined where the threshold allows it.
     assert components(make(np.eye(3)), "precomputed", threshold=0, eigenvalues=0) == 1
 
 
 def test_identical_items_are_joined_at_a_threshold_of_one():
     rows = np.random.default_rng(0).standard_normal((40, 7))
-    twice = np.concatenate([rows, rows * 3.7])
-    found = components(twice, threshold=1)
-    assert found == 40
-    assert found.labels.tolist() == [*range(40)] * 2
-    assert found.clusters == 40
+    doubled = np.concatenate([rows, rows * 3.7])
+    result = components(doubled, threshold=1)
+    assert result == 40
+    assert result.labels.tolist() == [*range(40)] * 2
+    assert result.clusters == 40
     texts = ["a b c", "d e f", "a b c"]
     assert components(texts, "ngram", threshold=1).labels.tolist() == [0, 1, 0]
 
@@ -143,24 +143,24 @@ def test_ties_meet_the_threshold():
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_all_alike_or_all_apart(n):
-    alike = components(np.ones((n, 3)), threshold=1)
-    assert alike == alike.clusters == 1
-    apart = components(np.eye(n), Precomputed(), threshold=0.5)
-    assert apart == apart.clusters == n
-    assert apart.laplacian.tolist() == [0.0] * n
-    assert math.isnan(apart.eigengap)
+    equal = components(np.ones((n, 3)), threshold=1)
+    assert equal == equal.clusters == 1
+    distinct = components(np.eye(n), Precomputed(), threshold=0.5)
+    assert distinct == distinct.clusters == n
+    assert distinct.laplacian.tolist() == [0.0] * n
+    assert math.isnan(distinct.eigengap)
     if n > 1:
-        np.testing.assert_allclose(alike.laplacian, [0] + [n / (n - 1)] * (n - 1))
-        assert alike.eigengap == pytest.approx(n / (n - 1))
+        np.testing.assert_allclose(equal.laplacian, [0] + [n / (n - 1)] * (n - 1))
+        assert equal.eigengap == pytest.approx(n / (n - 1))
 
 
 def test_a_function_of_the_users(monkeypatch):
-    monkeypatch.setattr(_edges, "TILE", 4)
+    monkeypatch.setattr(edges, "TILE", 4)
     points = [0.0, 0.1, 0.2, 5.0, 5.1, 9.0, 9.05, 9.1, 9.2]
-    found = components(points, lambda a, b: math.exp(-abs(a - b)), threshold=0.8)
-    assert found.labels.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
+    result = components(points, lambda a, b: math.exp(-abs(a - b)), threshold=0.8)
+    assert result.labels.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
     double = FromFunction(lambda a, b: 2 * math.exp(-abs(a - b)), normalize=True)
-    assert components(points, double, threshold=0.8).labels.tolist() == found.labels.tolist()
+    assert components(points, double, threshold=0.8).labels.tolist() == result.labels.tolist()
     # k(a, b) is 0.3 one way and 0.7 the other: 0.5 on average.
     skew = FromFunction(lambda a, b: 1.0 if a == b else 0.3 if a < b else 0.7, symmetrize=True)
     assert components(points, skew, threshold=0.5, eigenvalues=0) == 1
@@ -169,7 +169,7 @@ def test_a_function_of_the_users(monkeypatch):
 
 @pytest.mark.parametrize("where", [(0, 1), (1, 7)])
 def test_what_a_function_gives_is_checked(where, monkeypatch):
-    monkeypatch.setattr(_edges, "TILE", 4)
+    monkeypatch.setattr(edges, "TILE", 4)
     i, j = where
 
     def broken(value, back):
@@ -198,11 +198,11 @@ def test_the_gap_counts_loose_clusters():
     K = np.kron(np.eye(3), np.full((5, 5), 0.9)) + 0.1 * np.eye(15)
     for i, j in [(4, 5), (9, 10)]:
         K[i, j] = K[j, i] = 0.3
-    found = components(K, "precomputed", threshold=0.2)
-    assert found == 1
-    assert found.clusters == 3
-    assert found.laplacian[2] < 0.1 < 0.9 < found.laplacian[3]
-    assert found.eigengap == found.laplacian[3] - found.laplacian[2]
+    result = components(K, "precomputed", threshold=0.2)
+    assert result == 1
+    assert result.clusters == 3
+    assert result.laplacian[2] < 0.1 < 0.9 < result.laplacian[3]
+    assert result.eigengap == result.laplacian[3] - result.laplacian[2]
     assert components(K, "precomputed", threshold=0.5) == 3
 
 
@@ -215,12 +215,12 @@ def test_large_components_are_solved_by_iteration(monkeypatch):
     K = np.block([[ring, np.zeros((96, 96))], [np.zeros((96, 96)), ring]])
     expected = components(K, "precomputed", threshold=0.2, eigenvalues=16)
     monkeypatch.setattr(graphs, "DENSE", 10)
-    found = components(K, "precomputed", threshold=0.2, eigenvalues=16)
+    result = components(K, "precomputed", threshold=0.2, eigenvalues=16)
     again = components(K, "precomputed", threshold=0.2, eigenvalues=16)
-    assert found == 2
-    assert found.clusters == 16
-    np.testing.assert_allclose(found.laplacian, expected.laplacian, atol=1e-12)
-    assert np.array_equal(found.laplacian, again.laplacian)
+    assert result == 2
+    assert result.clusters == 16
+    np.testing.assert_allclose(result.laplacian, expected.laplacian, atol=1e-12)
+    assert np.array_equal(result.laplacian, again.laplacian)
 
 
 def test_more_eigenvalues_than_a_component_allows(monkeypatch):
@@ -246,15 +246,18 @@ def test_edges_take_what_memory_says(monkeypatch):
     monkeypatch.setattr(graphs, "DENSE", 10)
     for groups in (1, 2):
         rows = np.repeat(np.eye(groups, 3), 1200 // groups, axis=0)
-        edges = groups * math.comb(1200 // groups, 2)
+        edge_count = groups * math.comb(1200 // groups, 2)
         components(rows[::300], threshold=0.5)  # imports
         tracemalloc.start()
         try:
-            assert components(rows, threshold=0.5, eigenvalues=2, memory=graphs.EDGE_BYTES * edges) == groups
+            assert (
+                components(rows, threshold=0.5, eigenvalues=2, memory=graphs.EDGE_BYTES * edge_count)
+                == groups
+            )
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert peak < graphs.EDGE_BYTES * edges + 8 * 1024**2  # and a tile
+        assert peak < graphs.EDGE_BYTES * edge_count + 8 * 1024**2  # and a tile
 
 
 def test_edges_are_limited_only_where_they_are_kept():
@@ -274,22 +277,22 @@ def test_real_molecules(shared_data):
     with gzip.open(shared_data / "molecules" / "moses_test.csv.gz", "rt") as file:
         smiles = [line.partition(",")[0].strip() for line, _ in zip(file, range(151), strict=False)][1:]
     K = vm.kernels.Morgan().similarity(smiles).dense()
-    found = components(smiles, "morgan", threshold=0.4)
+    result = components(smiles, "morgan", threshold=0.4)
     count, label = connected_components(written_out(K, 0.4) > 0)
-    assert found == count > 50
-    assert np.array_equal(found.labels, label)
+    assert result == count > 50
+    assert np.array_equal(result.labels, label)
     expected = np.linalg.eigvalsh(laplacian(written_out(K, 0.4), normed=True))
-    np.testing.assert_allclose(found.laplacian, expected[: len(found.laplacian)], atol=1e-12)
+    np.testing.assert_allclose(result.laplacian, expected[: len(result.laplacian)], atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------- results and errors
 
 
 def test_the_result():
-    found = components([[1, 0], [2, 0], [0, 1]], threshold=0.9)
-    assert isinstance(found, int)
-    assert repr(found) == "Components(2, threshold=0.9, sizes=<2 values>, eigengap=2, clusters=2)"
-    assert found.to_dict() == {
+    result = components([[1, 0], [2, 0], [0, 1]], threshold=0.9)
+    assert isinstance(result, int)
+    assert repr(result) == "Components(2, threshold=0.9, sizes=<2 values>, eigengap=2, clusters=2)"
+    assert result.to_dict() == {
         "value": 2,
         "threshold": 0.9,
         "sizes": [2, 1],

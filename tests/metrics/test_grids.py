@@ -16,11 +16,11 @@ WALKS = np.array([[0.1, 0.2], [0.3, 0.4], [0.9, 0.1], [0.9, 0.9]])
 
 
 def test_by_hand():
-    found = grid_coverage(WALKS, bounds=(0, 1), bins=2, quality=[1.0, 3.0, 2.0, 0.5])
-    assert (found, found.occupied, found.cells, found.qd_score) == (0.75, 3, 4, 3 + 2 + 0.5)
-    assert (found.n, found.clipped) == (4, 0)
-    assert found.counts.tolist() == [2, 1, 1]
-    assert found.indices.tolist() == [1, 2, 3]
+    coverage = grid_coverage(WALKS, bounds=(0, 1), bins=2, quality=[1.0, 3.0, 2.0, 0.5])
+    assert (coverage, coverage.occupied, coverage.cells, coverage.qd_score) == (0.75, 3, 4, 3 + 2 + 0.5)
+    assert (coverage.n, coverage.clipped) == (4, 0)
+    assert coverage.counts.tolist() == [2, 1, 1]
+    assert coverage.indices.tolist() == [1, 2, 3]
     shifted = grid_coverage(WALKS, bounds=(0, 1), bins=2, quality=[-3.0, -1.0, -2.0, -3.5], offset=-4)
     assert (shifted.qd_score, shifted.indices.tolist()) == (3 + 2 + 0.5, [1, 2, 3])
     assert grid_coverage(WALKS, bounds=(0, 1), bins=2).qd_score is None
@@ -40,15 +40,15 @@ def test_cells_are_those_of_numpy(seed, monkeypatch):
     low = draws.normal(size=width) * 10.0 ** draws.integers(-3, 4)
     high = low + draws.exponential(size=width)
     edges = [np.linspace(*ends) for ends in zip(low, high, bins + 1, strict=True)]
-    points = np.stack([draws.choice(one, 80) for one in edges], axis=1)
+    points = np.stack([draws.choice(column, 80) for column in edges], axis=1)
     points = np.where(draws.random(points.shape) < 0.3, np.nextafter(points, -np.inf), points)
     points = np.clip(np.concatenate([points, low + (high - low) * draws.random((40, width))]), low, high)
     table, _ = np.histogramdd(points, bins=bins.tolist(), range=list(zip(low, high, strict=True)))
     monkeypatch.setattr(grids, "BLOCK_BYTES", 8 * width * 7)
-    found = grid_coverage(points, bounds=np.stack([low, high], axis=1), bins=bins.tolist())
-    assert found.counts.tolist() == table[table > 0].tolist()  # in order of the cells
-    assert found == np.count_nonzero(table) / table.size
-    assert hill(found.counts, q=0) == found.occupied
+    coverage = grid_coverage(points, bounds=np.stack([low, high], axis=1), bins=bins.tolist())
+    assert coverage.counts.tolist() == table[table > 0].tolist()  # in order of the cells
+    assert coverage == np.count_nonzero(table) / table.size
+    assert hill(coverage.counts, q=0) == coverage.occupied
 
 
 def test_score_is_that_of_an_archive():
@@ -60,28 +60,28 @@ def test_score_is_that_of_an_archive():
         cell = tuple(min(7, math.floor((value + 2) / 0.5)) for value in point)
         if cell not in archive or quality[i] > quality[archive[cell]]:
             archive[cell] = i
-    found = grid_coverage(points, bounds=(-2, 2), bins=8, quality=quality, offset=-5, outside="clip")
-    assert found.qd_score == sum(quality[i] + 5 for i in archive.values())
-    assert found.indices.tolist() == [archive[cell] for cell in sorted(archive)]
-    assert found == len(archive) / 64
-    assert found.clipped == np.count_nonzero((np.abs(points) > 2).any(axis=1)) > 0
+    coverage = grid_coverage(points, bounds=(-2, 2), bins=8, quality=quality, offset=-5, outside="clip")
+    assert coverage.qd_score == sum(quality[i] + 5 for i in archive.values())
+    assert coverage.indices.tolist() == [archive[cell] for cell in sorted(archive)]
+    assert coverage == len(archive) / 64
+    assert coverage.clipped == np.count_nonzero((np.abs(points) > 2).any(axis=1)) > 0
 
 
 def test_grids_with_more_cells_than_can_be_counted():
     points = np.random.default_rng(0).random((60, 400))
-    found = grid_coverage(np.concatenate([points, points]), bounds=(0, 1), bins=10)
-    assert found.cells == 10**400
-    assert (found.occupied, float(found)) == (60, 0)
-    assert found.counts.tolist() == [2] * 60
+    coverage = grid_coverage(np.concatenate([points, points]), bounds=(0, 1), bins=10)
+    assert coverage.cells == 10**400
+    assert (coverage.occupied, float(coverage)) == (60, 0)
+    assert coverage.counts.tolist() == [2] * 60
     fine = grid_coverage([[0.0], [1.0], [0.5], [0.5 + 1e-12]], bounds=(0, 1), bins=10**13)
     assert (fine.occupied, fine) == (4, 4e-13)
 
 
 def test_arrays_of_every_library(library):
-    found = grid_coverage(
+    coverage = grid_coverage(
         library.array(WALKS), bounds=(0, 1), bins=2, quality=library.array([1.0, 3.0, 2.0, 0.5])
     )
-    assert found.to_dict() == grid_coverage(WALKS, bounds=(0, 1), bins=2, quality=[1, 3, 2, 0.5]).to_dict()
+    assert coverage.to_dict() == grid_coverage(WALKS, bounds=(0, 1), bins=2, quality=[1, 3, 2, 0.5]).to_dict()
 
 
 def test_collections_frames_and_features(tmp_path):

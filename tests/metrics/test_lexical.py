@@ -32,8 +32,8 @@ def distinct(lists, n):
 
 
 def diversity(lists, low, high):
-    known = [share for n in range(low, high + 1) if not math.isnan(share := distinct(lists, n))]
-    return sum(known) / len(known) if known else math.nan
+    defined = [share for n in range(low, high + 1) if not math.isnan(share := distinct(lists, n))]
+    return sum(defined) / len(defined) if defined else math.nan
 
 
 def read_captions(folder):
@@ -50,13 +50,13 @@ def captions(shared_data):
 
 
 def test_by_hand():
-    found = ngram_diversity(["the cat the cat", "The dog"], high=3)
+    diversity = ngram_diversity(["the cat the cat", "The dog"], high=3)
     # 6 tokens of 3 kinds; the cat, cat the, the cat, the dog; the cat the, cat the cat
-    assert found.by_length == {1: 3 / 6, 2: 3 / 4, 3: 1.0}
-    assert found == pytest.approx((0.5 + 0.75 + 1) / 3, rel=1e-15)
-    assert (found.tokens, found.texts, found.groups, found.left_out) == (6, 2, 1, 0)
-    assert math.isnan(found.standard_error)
-    assert found.values.tolist() == [float(found)]
+    assert diversity.by_length == {1: 3 / 6, 2: 3 / 4, 3: 1.0}
+    assert diversity == pytest.approx((0.5 + 0.75 + 1) / 3, rel=1e-15)
+    assert (diversity.tokens, diversity.texts, diversity.groups, diversity.left_out) == (6, 2, 1, 0)
+    assert math.isnan(diversity.standard_error)
+    assert diversity.values.tolist() == [float(diversity)]
     cased = ngram_diversity(["the cat the cat", "The dog"], high=1, lowercase=False)
     assert cased == 4 / 6
 
@@ -69,11 +69,11 @@ def test_grams_stay_within_their_text():
 
 
 def test_a_short_text_has_no_longer_grams():
-    found = ngram_diversity(["a b c", "d", "e"], low=1, high=4)
-    assert found.by_length[3] == 1.0
-    assert math.isnan(found.by_length[4])
-    assert found == 1.0  # the mean over the three lengths that there are
-    assert found.to_dict()["by_length"][4] is None
+    diversity = ngram_diversity(["a b c", "d", "e"], low=1, high=4)
+    assert diversity.by_length[3] == 1.0
+    assert math.isnan(diversity.by_length[4])
+    assert diversity == 1.0  # the mean over the three lengths that there are
+    assert diversity.to_dict()["by_length"][4] is None
 
 
 def test_equal_texts_and_disjoint_ones():
@@ -93,31 +93,33 @@ def test_any_groups_are_those_of_counting_one_by_one(groups, low, more):
         with pytest.raises(EmptyError):
             ngram_diversity(groups, low=low, high=high, groups=True)
         return
-    found = ngram_diversity(groups, low=low, high=high, groups=True)
-    np.testing.assert_allclose(found.values, expected, rtol=1e-14)
-    known = expected[~np.isnan(expected)]
-    assert found == pytest.approx(known.mean(), rel=1e-13)
-    assert (found.left_out, found.groups) == (len(groups) - len(known), len(groups))
-    for n, share in found.by_length.items():
+    result = ngram_diversity(groups, low=low, high=high, groups=True)
+    np.testing.assert_allclose(result.values, expected, rtol=1e-14)
+    defined = expected[~np.isnan(expected)]
+    assert result == pytest.approx(defined.mean(), rel=1e-13)
+    assert (result.left_out, result.groups) == (len(groups) - len(defined), len(groups))
+    for n, share in result.by_length.items():
         shares = np.array([distinct(group, n) for group in groups])
         shares = shares[~np.isnan(shares)]
         assert share == pytest.approx(shares.mean() if len(shares) else math.nan, rel=1e-13, nan_ok=True)
-    if len(known) > 1:
-        assert found.standard_error == pytest.approx(known.std(ddof=1) / math.sqrt(len(known)), abs=1e-15)
+    if len(defined) > 1:
+        assert result.standard_error == pytest.approx(
+            defined.std(ddof=1) / math.sqrt(len(defined)), abs=1e-15
+        )
 
 
 GROUPS = {"x": ["a b c", "a b d"], "y": ["e f", "g h", "e f"], "z": ["k"]}
 
 
 def test_groups_in_every_form():
-    whole = ngram_diversity(GROUPS, high=2)
+    of_groups = ngram_diversity(GROUPS, high=2)
     lists = list(GROUPS.values())
     texts = [text for group in lists for text in group]
     labels = [label for label, group in GROUPS.items() for _ in group]
     mixed = np.random.default_rng(0).permutation(len(texts))
     expected = [diversity([text.split() for text in group], 1, 2) for group in lists]
-    np.testing.assert_allclose(whole.values, expected, rtol=1e-15)
-    for found in (
+    np.testing.assert_allclose(of_groups.values, expected, rtol=1e-15)
+    for result in (
         ngram_diversity(lists, high=2, groups=True),
         ngram_diversity(tuple(map(tuple, lists)), high=2, groups=True),
         ngram_diversity(pd.Series(lists), high=2, groups=True),
@@ -129,10 +131,10 @@ def test_groups_in_every_form():
         ngram_diversity(Collection(lists), high=2),
         ngram_diversity(Collection(texts, columns={"image": labels}), high=2, by="image"),
     ):
-        assert found.values.tolist() == whole.values.tolist()
-        assert found == whole
+        assert result.values.tolist() == of_groups.values.tolist()
+        assert result == of_groups
     again = ngram_diversity([texts[i] for i in mixed], high=2, by=[labels[i] for i in mixed])
-    assert sorted(again.values) == sorted(whole.values)
+    assert sorted(again.values) == sorted(of_groups.values)
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pl.Series, pa.array, Collection])
@@ -233,16 +235,16 @@ def test_an_error_of_a_file_names_the_line():
 
 
 def test_captions_are_as_diverse_as_the_paper_says(captions):
-    found = ngram_diversity(captions, groups=True)
-    assert (found.groups, found.texts, found.left_out) == (5000, 25014, 0)
-    assert found == pytest.approx(0.8097, abs=1e-4)
-    assert found.standard_error < 1e-3
+    result = ngram_diversity(captions, groups=True)
+    assert (result.groups, result.texts, result.left_out) == (5000, 25014, 0)
+    assert result == pytest.approx(0.8097, abs=1e-4)
+    assert result.standard_error < 1e-3
     # The paper's table has 0.82 for human captions, with the tokenizer of the captioning model.
     assert ngram_diversity(captions, groups=True, lowercase=False) == pytest.approx(0.82, abs=0.005)
-    few = [[text.lower().split() for text in group] for group in captions[:300]]
-    some = ngram_diversity(captions[:300], tokenizer="whitespace", groups=True)
-    np.testing.assert_allclose(some.values, [diversity(group, 1, 4) for group in few], rtol=1e-14)
-    together = [tokens for group in few for tokens in group]
+    token_lists = [[text.lower().split() for text in group] for group in captions[:300]]
+    of_some = ngram_diversity(captions[:300], tokenizer="whitespace", groups=True)
+    np.testing.assert_allclose(of_some.values, [diversity(group, 1, 4) for group in token_lists], rtol=1e-14)
+    together = [tokens for group in token_lists for tokens in group]
     flat = [text for group in captions[:300] for text in group]
     assert ngram_diversity(flat, tokenizer="whitespace") == pytest.approx(
         diversity(together, 1, 4), rel=1e-14
@@ -255,14 +257,14 @@ def test_word_pieces(captions):
     from pathlib import Path
 
     file = Path(package.__file__).parent / "model" / "tokenizer.json"
-    found = ngram_diversity(captions[:200], tokenizer=str(file), groups=True)
+    result = ngram_diversity(captions[:200], tokenizer=str(file), groups=True)
     pieces = library.Tokenizer.from_file(str(file))
     pieces.no_padding()
     lists = [
         [pieces.encode(text.lower(), add_special_tokens=False).ids for text in group]
         for group in captions[:200]
     ]
-    np.testing.assert_allclose(found.values, [diversity(group, 1, 4) for group in lists], rtol=1e-14)
+    np.testing.assert_allclose(result.values, [diversity(group, 1, 4) for group in lists], rtol=1e-14)
 
 
 def read_figure(folder):
@@ -273,9 +275,9 @@ def read_figure(folder):
     text = paper.read_text()
 
     def items(title):
-        part = text[text.index(title) :]
-        found = re.findall(r"\\item (.*)", part[: part.index(r"\end{itemize}")])
-        return [re.sub(r"\\textbf\{(.*?)\}", r"\1", item).strip() for item in found]
+        section = text[text.index(title) :]
+        result = re.findall(r"\\item (.*)", section[: section.index(r"\end{itemize}")])
+        return [re.sub(r"\\textbf\{(.*?)\}", r"\1", item).strip() for item in result]
 
     return items("High Vendi Score, low n-gram diversity"), items("Low Vendi Score, high n-gram diversity")
 
@@ -288,12 +290,12 @@ def test_the_figure_of_two_sets_of_captions(shared_data, captions):
     def same(text):
         return " ".join(re.findall(r"\w+", text.lower()))
 
-    places = []
+    matches = []
     for group in sets:
-        wanted = set(map(same, group))
-        places.append([i for i, five in enumerate(captions) if set(map(same, five)) & wanted])
-    assert [len(found) for found in places] == [1, 1]  # both are among the images of COCO
-    left, right = (found[0] for found in places)
+        normalized = set(map(same, group))
+        matches.append([i for i, five in enumerate(captions) if set(map(same, five)) & normalized])
+    assert [len(result) for result in matches] == [1, 1]  # both are among the images of COCO
+    left, right = (result[0] for result in matches)
     scores = vm.score_groups(captions, NGram(1, 4)).scores
     diversities = ngram_diversity(captions, groups=True).values
     assert scores[left] > scores[right]
@@ -308,12 +310,12 @@ def test_the_figure_of_two_sets_of_captions(shared_data, captions):
 def test_answers_of_a_model(shared_data):
     with gzip.open(shared_data / "text" / "noveltybench_curated_gemini15pro.jsonl.gz", "rt") as lines:
         answers = {row["id"]: row["generations"] for row in map(json.loads, lines)}
-    found = ngram_diversity(answers)
-    assert (found.groups, found.texts) == (100, 1000)
+    result = ngram_diversity(answers)
+    assert (result.groups, result.texts) == (100, 1000)
     word = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
     lists = [[word.findall(text.lower()) for text in group] for group in answers.values()]
-    np.testing.assert_allclose(found.values, [diversity(group, 1, 4) for group in lists], rtol=1e-14)
-    assert found < 0.5  # a model that was asked ten times repeats itself far more than five people do
+    np.testing.assert_allclose(result.values, [diversity(group, 1, 4) for group in lists], rtol=1e-14)
+    assert result < 0.5  # a model that was asked ten times repeats itself far more than five people do
 
 
 # ------------------------------------------------------------------------------------------------------- compression
@@ -331,12 +333,12 @@ def test_compression_is_that_of_the_standard_library(method, at_once, monkeypatc
     monkeypatch.setattr(lexical, "AT_ONCE", at_once)
     texts = ["a dog runs on grass", "", "caf\u00e9 🙂", "a dog runs on sand", "x" * 50] * 3
     data = "\n".join(texts).encode()
-    found = compression_ratio(texts, method=method)
-    assert found.size == len(data)
-    assert found.compressed == len(LIBRARY[method](data))
-    assert found == len(data) / found.compressed
-    assert found.method == method
-    assert compression_ratio(np.array(texts), method=method) == found
+    ratio = compression_ratio(texts, method=method)
+    assert ratio.size == len(data)
+    assert ratio.compressed == len(LIBRARY[method](data))
+    assert ratio == len(data) / ratio.compressed
+    assert ratio.method == method
+    assert compression_ratio(np.array(texts), method=method) == ratio
 
 
 @pytest.mark.parametrize(("method", "header"), [("gzip", 20), ("bz2", 14), ("xz", 32)])
@@ -348,13 +350,13 @@ def test_what_the_file_format_takes(method, header):
 def test_real_captions_are_compressed_once(captions):
     texts = [text for group in captions for text in group]
     data = "\n".join(texts).encode()
-    found = compression_ratio(texts)
-    assert found.compressed == len(gzip.compress(data, mtime=0))
+    ratio = compression_ratio(texts)
+    assert ratio.compressed == len(gzip.compress(data, mtime=0))
     # The second time would find nothing in text that is compressed already, but much where a text repeats without end.
     same = ["a dog"] * 2000
     once = gzip.compress("\n".join(same).encode(), mtime=0)
     assert compression_ratio(same).compressed == len(once) != len(gzip.compress(once, mtime=0))
-    assert compression_ratio(same) > 20 * found
+    assert compression_ratio(same) > 20 * ratio
 
 
 BAD_COMPRESSION = {

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import vendimeter as vm
 from vendimeter.data import devices
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.metrics import distances as _distances
+from vendimeter.metrics import distances
 from vendimeter.metrics.manifolds import (
     DensityCoverage,
     PrecisionRecall,
@@ -35,9 +35,9 @@ def squares(x, y):
 
 
 def radii(x, k):
-    own = squares(x, x)
-    np.fill_diagonal(own, np.iinfo(np.int64).max)
-    return np.sort(own, axis=1)[:, k - 1]
+    own_squares = squares(x, x)
+    np.fill_diagonal(own_squares, np.iinfo(np.int64).max)
+    return np.sort(own_squares, axis=1)[:, k - 1]
 
 
 def reference_figures(x, y, k):
@@ -56,8 +56,8 @@ def figures(x, y, k, **options):
 def prdc_figures(x, y, k):
     prdc = pytest.importorskip("prdc")
     with contextlib.redirect_stdout(io.StringIO()):
-        found = prdc.compute_prdc(y, x, nearest_k=k)
-    return tuple(float(found[name]) for name in ("precision", "recall", "density", "coverage"))
+        theirs = prdc.compute_prdc(y, x, nearest_k=k)
+    return tuple(float(theirs[name]) for name in ("precision", "recall", "density", "coverage"))
 
 
 # ------------------------------------------------------------------------------------------------------------- by hand
@@ -66,11 +66,11 @@ def prdc_figures(x, y, k):
 def test_figures_by_hand():
     # Balls of the reference: 0 ± 2, 2 ± 1, 3 ± 1; of the samples: 0 ± 1, 1 ± 1, 9 ± 8.
     x, y = [[0.0], [1.0], [9.0]], [[0.0], [2.0], [3.0]]
-    found = precision_recall(x, y, k=1)
-    assert (found.precision, found.recall) == (2 / 3, 1)
-    assert (found.k, found.n, found.m) == (1, 3, 3)
-    found = density_coverage(x, y, k=1)  # 0 is in one ball, 1 in two, 9 in none; the ball round 3 is empty
-    assert (found.density, found.coverage) == (1, 2 / 3)
+    figures = precision_recall(x, y, k=1)
+    assert (figures.precision, figures.recall) == (2 / 3, 1)
+    assert (figures.k, figures.n, figures.m) == (1, 3, 3)
+    figures = density_coverage(x, y, k=1)  # 0 is in one ball, 1 in two, 9 in none; the ball round 3 is empty
+    assert (figures.density, figures.coverage) == (1, 2 / 3)
 
 
 def test_rims_belong_to_balls():
@@ -83,11 +83,11 @@ def test_rims_belong_to_balls():
 
 def test_memorization_by_hand():
     # d1, d2, and the distance of the nearest point to its own neighbour: 0 5 5, 1 2 1, 14 15 1, 0.5 4.5 5.
-    found = memorization([[0.0], [4.0], [20.0], [0.5]], [[0.0], [5.0], [6.0]])
-    assert (found.rate, found.copies, found.authenticity) == (0.5, 0.25, 0.25)
-    assert found.nearest.tolist() == [0, 1, 14, 0.5]
-    assert found.indices.tolist() == [0, 1, 2, 0]
-    assert (found.n, found.m, found.ratio) == (4, 3, 1 / 3)
+    result = memorization([[0.0], [4.0], [20.0], [0.5]], [[0.0], [5.0], [6.0]])
+    assert (result.rate, result.copies, result.authenticity) == (0.5, 0.25, 0.25)
+    assert result.nearest.tolist() == [0, 1, 14, 0.5]
+    assert result.indices.tolist() == [0, 1, 2, 0]
+    assert (result.n, result.m, result.ratio) == (4, 3, 1 / 3)
 
 
 def test_a_third_of_the_way_is_not_nearer_than_a_third():
@@ -107,24 +107,24 @@ def test_small_differences_count_beside_a_large_entry(exponent):
     # Balls of the reference: 0 ± 1, 1 ± 1, 3 ± 2, and one that is so large that it holds all samples.
     x, y = np.array([[0.0], [2.0], [8.0]]) * 2.0**-440, np.array([[0.0], [1.0], [3.0], [0.0]]) * 2.0**-440
     y[3] = -0.75
-    found = density_coverage(np.ldexp(x, exponent), np.ldexp(y, exponent), k=1)
-    assert (found.density, found.coverage) == ((3 + 3 + 1) / 3, 1)
+    figures = density_coverage(np.ldexp(x, exponent), np.ldexp(y, exponent), k=1)
+    assert (figures.density, figures.coverage) == ((3 + 3 + 1) / 3, 1)
 
 
 def test_a_distance_of_zero_has_no_sign():
     # Rows of one norm, of which two are equal: products of whole numbers give the distance.
     rows = np.array([[1, 0], [0, 1], [0, 1], [0, -1], [-1, 0]])
-    found = memorization(rows, rows)
-    assert found.copies == 1
-    assert not np.signbit(found.nearest).any()
+    result = memorization(rows, rows)
+    assert result.copies == 1
+    assert not np.signbit(result.nearest).any()
 
 
 def test_copies_of_what_is_twice_in_the_reference():
-    twice = [[0.0], [0.0], [9.0], [20.0]]
-    copy = memorization([[0.0]], twice)
+    doubled = [[0.0], [0.0], [9.0], [20.0]]
+    copy = memorization([[0.0]], doubled)
     assert (copy.rate, copy.copies, copy.authenticity) == (1, 1, 0)
     assert copy.indices.tolist() == [0]
-    near = memorization([[0.1]], twice)  # two points equally near: the ratio finds nothing
+    near = memorization([[0.1]], doubled)  # two points equally near: the ratio finds nothing
     assert (near.rate, near.copies, near.authenticity) == (0, 0, 1)
     assert memorization([[0.0]], [[0.0], [0.0]]).rate == 1
 
@@ -132,9 +132,9 @@ def test_copies_of_what_is_twice_in_the_reference():
 def test_many_copies_of_one_point_are_not_authentic():
     # The code published with Alaa et al. goes the other way round and finds nearly all of them authentic.
     y = np.random.default_rng(0).standard_normal((60, 8))
-    found = memorization(np.tile(y[7], (60, 1)), y)
-    assert (found.rate, found.copies, found.authenticity) == (1, 1, 0)
-    assert set(found.indices.tolist()) == {7}
+    result = memorization(np.tile(y[7], (60, 1)), y)
+    assert (result.rate, result.copies, result.authenticity) == (1, 1, 0)
+    assert set(result.indices.tolist()) == {7}
     assert memorization(y + 100, y).authenticity == 1
 
 
@@ -142,9 +142,9 @@ def test_all_are_equal():
     same = np.full((9, 4), 0.1)
     assert figures(same, same, 3) == (1, 1, 3, 1)  # nine balls of radius 0 hold every sample: 9/3
     assert figures(same + 1, same, 3) == (0, 0, 0, 0)
-    found = memorization(same, same)
-    assert (found.rate, found.copies, found.authenticity) == (1, 1, 0)
-    assert found.indices.tolist() == [0] * 9
+    result = memorization(same, same)
+    assert (result.rate, result.copies, result.authenticity) == (1, 1, 0)
+    assert result.indices.tolist() == [0] * 9
 
 
 def test_a_set_lies_in_its_own_manifold():
@@ -158,11 +158,11 @@ def test_results_show_their_figures():
     assert repr(precision_recall(x, x)) == "PrecisionRecall(precision=1, recall=1, k=3, n=20, m=20)"
     assert precision_recall(x, x) == PrecisionRecall(1.0, 1.0, k=3, n=20, m=20)
     assert isinstance(density_coverage(x, x), DensityCoverage)
-    found = memorization(x, x)
-    assert "nearest" not in repr(found)
-    assert found.to_dict()["nearest"] == [0.0] * 20
+    result = memorization(x, x)
+    assert "nearest" not in repr(result)
+    assert result.to_dict()["nearest"] == [0.0] * 20
     with pytest.raises(AttributeError):
-        found.rate = 0.5
+        result.rate = 0.5
 
 
 # ------------------------------------------------------------------------------------------------ references and peers
@@ -182,13 +182,13 @@ def test_pixels_in_exact_whole_numbers(shared_data, dtype):
         reference_figures(x, y, 4), rel=1e-15
     )
     cross = squares(x, y)
-    found = memorization(x.astype(dtype), y.astype(dtype))
-    np.testing.assert_array_equal(found.indices, cross.argmin(axis=1))
-    np.testing.assert_array_equal(found.nearest, np.sqrt(cross.min(axis=1)))
+    result = memorization(x.astype(dtype), y.astype(dtype))
+    np.testing.assert_array_equal(result.indices, cross.argmin(axis=1))
+    np.testing.assert_array_equal(result.nearest, np.sqrt(cross.min(axis=1)))
     first, second = np.sort(cross, axis=1)[:, :2].T
-    assert found.rate == np.mean((9 * first < second) | (first == 0))
-    assert found.copies == np.mean(first == 0) >= 20 / 200
-    assert found.authenticity == np.mean(first > radii(y, 1)[cross.argmin(axis=1)])
+    assert result.rate == np.mean((9 * first < second) | (first == 0))
+    assert result.copies == np.mean(first == 0) >= 20 / 200
+    assert result.authenticity == np.mean(first > radii(y, 1)[cross.argmin(axis=1)])
 
 
 @pytest.mark.parametrize("high", [2, 4, 2000])
@@ -205,8 +205,8 @@ def test_embeddings_as_prdc_has_them(shared_data):
     embeddings = rows["emb"]
     order = np.random.default_rng(0).permutation(len(embeddings))[:600]
     halves = embeddings[order[:300]], embeddings[order[300:]]
-    one, another = (embeddings[rows["label"] == label] for label in np.unique(rows["label"])[:2])
-    for (x, y), k in ((halves, 3), ((one, another), 5)):
+    first, second = (embeddings[rows["label"] == label] for label in np.unique(rows["label"])[:2])
+    for (x, y), k in ((halves, 3), ((first, second), 5)):
         expected = prdc_figures(x.astype(float), y.astype(float), k)
         assert figures(x, y, k) == pytest.approx(expected, rel=1e-14)
 
@@ -215,14 +215,14 @@ def test_neighbours_as_scikit_learn_has_them(shared_data):
     neighbors = pytest.importorskip("sklearn.neighbors")
     rows = np.load(shared_data / "embeddings" / "cifar100_20classes_efficientnet_lite0.npz")["emb"]
     x, y = rows[:300], rows[300:800]
-    found = memorization(x, y)
-    distances, places = (
+    result = memorization(x, y)
+    theirs, positions = (
         neighbors.NearestNeighbors(n_neighbors=1, algorithm="kd_tree")
         .fit(y.astype(float))
         .kneighbors(x.astype(float))
     )
-    np.testing.assert_array_equal(found.indices, places[:, 0])
-    np.testing.assert_allclose(found.nearest, distances[:, 0], rtol=1e-13)
+    np.testing.assert_array_equal(result.indices, positions[:, 0])
+    np.testing.assert_allclose(result.nearest, theirs[:, 0], rtol=1e-13)
 
 
 def test_where_prdc_goes_wrong():
@@ -266,8 +266,8 @@ def test_order_roles_scale_and_blocks_do_not_matter(x, y, k, random):
 @settings(max_examples=25)
 @given(st.data())
 def test_translation_that_rounds_nothing_does_not_matter(data):
-    whole = st.integers(-40, 40)
-    rows = arrays.arrays(np.int64, st.tuples(st.integers(3, 9), st.just(2)), elements=whole)
+    integers = st.integers(-40, 40)
+    rows = arrays.arrays(np.int64, st.tuples(st.integers(3, 9), st.just(2)), elements=integers)
     x, y, shift = data.draw(rows), data.draw(rows), data.draw(st.integers(-(2**40), 2**40))
     assert figures(x + shift, y + shift, 2) == figures(x, y, 2)
     assert figures((x + shift) / 8, (y + shift) / 8, 2) == figures(x, y, 2)
@@ -276,17 +276,17 @@ def test_translation_that_rounds_nothing_does_not_matter(data):
 def test_more_neighbours_make_larger_balls():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((80, 5)) + 0.5, rng.standard_normal((90, 5))
-    found = [figures(x, y, k) for k in (1, 2, 4, 8, 16)]
-    for one, next_one in itertools.pairwise(found):
-        assert all(a <= b for a, b in zip(one[:2], next_one[:2], strict=True))
-        assert one[3] <= next_one[3]
+    result = [figures(x, y, k) for k in (1, 2, 4, 8, 16)]
+    for first, next_one in itertools.pairwise(result):
+        assert all(a <= b for a, b in zip(first[:2], next_one[:2], strict=True))
+        assert first[3] <= next_one[3]
 
 
 def test_one_distribution_has_the_expected_figures():
     rng = np.random.default_rng(0)
-    found = density_coverage(rng.standard_normal((1500, 2)), rng.standard_normal((1500, 2)), k=3)
-    assert found.density == pytest.approx(1, abs=0.06)
-    assert found.coverage == pytest.approx(1 - 2**-3, abs=0.03)
+    figures = density_coverage(rng.standard_normal((1500, 2)), rng.standard_normal((1500, 2)), k=3)
+    assert figures.density == pytest.approx(1, abs=0.06)
+    assert figures.coverage == pytest.approx(1 - 2**-3, abs=0.03)
 
 
 @pytest.mark.parametrize("tile", [8, 16])
@@ -294,7 +294,7 @@ def test_the_last_block_may_hold_one_row(tile, monkeypatch):
     rng = np.random.default_rng(tile)
     x, y = rng.integers(0, 4, (17, 3)), rng.integers(0, 4, (33, 3))
     expected = reference_figures(x, y, 2)
-    monkeypatch.setattr(_distances, "TILE", tile)
+    monkeypatch.setattr(distances, "TILE", tile)
     assert figures(x / 3, y / 3, 2) == pytest.approx(figures(x * 1.0 / 3, y * 1.0 / 3, 2, memory=8_000))
     assert figures(x, y, 2) == pytest.approx(expected, rel=1e-15)
 
@@ -308,8 +308,8 @@ def test_arrays_of_all_libraries(library):
     y[:2] = x[:2]
     rows, others = library.array(x), library.array(y)
     assert precision_recall(rows, others) == precision_recall(x, y)
-    found, expected = memorization(rows, others), memorization(x, y)
-    assert found.to_dict() == expected.to_dict()  # bitwise
+    result, expected = memorization(rows, others), memorization(x, y)
+    assert result.to_dict() == expected.to_dict()  # bitwise
     np.testing.assert_array_equal(devices.to_host(rows), x)  # nothing was written into
 
 

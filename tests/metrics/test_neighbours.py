@@ -11,27 +11,26 @@ from hypothesis import strategies as st
 
 from vendimeter.data import devices
 from vendimeter.errors import InputError
-from vendimeter.metrics import distances as _distances
-from vendimeter.metrics import distances as _tiles
+from vendimeter.metrics import distances
 from vendimeter.metrics.distances import Space
-from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
+from vendimeter.metrics.neighbours import Balls, fill_balls, nearest_neighbours
 
 
 def pairwise(x, y):
     """Squared distances by the formula, halves of the columns added to each other, one pair after another."""
     x, y = np.asarray(x, float), np.asarray(y, float)
-    found = np.empty((len(x), len(y)))
-    for i, j in np.ndindex(found.shape):
+    result = np.empty((len(x), len(y)))
+    for i, j in np.ndindex(result.shape):
         terms = [(a - b) * (a - b) for a, b in zip(x[i].tolist(), y[j].tolist(), strict=True)]
         half = 1
         while 2 * half < len(terms):
             half *= 2
         while len(terms) > 1:
-            rest = terms[half:]
-            terms = [a + b for a, b in zip(terms, rest, strict=False)] + terms[len(rest) : half]
+            upper_half = terms[half:]
+            terms = [a + b for a, b in zip(terms, upper_half, strict=False)] + terms[len(upper_half) : half]
             half //= 2
-        found[i, j] = terms[0]
-    return found
+        result[i, j] = terms[0]
+    return result
 
 
 def neighbours(x, y=None, k=1):
@@ -39,8 +38,8 @@ def neighbours(x, y=None, k=1):
     squares = pairwise(x, x if y is None else y)
     if y is None:
         np.fill_diagonal(squares, np.inf)
-    places = np.argsort(squares, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(squares, places, axis=1), places
+    positions = np.argsort(squares, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(squares, positions, axis=1), positions
 
 
 def space(x, y=None, **options):
@@ -52,10 +51,10 @@ def own(x, k, **options):
     return found_squares(here, nearest_neighbours(here, *here.sets, *here.sets, k))
 
 
-def found_squares(here, found):
+def found_squares(here, result):
     """What was found, with squares in the unit of the data, for which a power of two is taken out of large ones."""
-    found.squares = np.ldexp(found.squares, -2 * here._scale)
-    return found
+    result.squares = np.ldexp(result.squares, -2 * here._scale)
+    return result
 
 
 def several(kind, n=30, d=7, seed=0):
@@ -91,12 +90,12 @@ KINDS = ["plain", "tenths", "copies", "equal", "far", "groups", "outlier", "bits
 @pytest.mark.parametrize("tile", [1, 7, 1024])
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_of_one_set_are_those_of_the_formula(kind, tile, monkeypatch):
-    monkeypatch.setattr(_distances, "TILE", tile)
+    monkeypatch.setattr(distances, "TILE", tile)
     x = several(kind, 29)
-    squares, places = neighbours(x, k=3)
-    found = own(x, 3)
-    np.testing.assert_array_equal(found.squares, squares)
-    np.testing.assert_array_equal(found.places, places)
+    squares, positions = neighbours(x, k=3)
+    nearest = own(x, 3)
+    np.testing.assert_array_equal(nearest.squares, squares)
+    np.testing.assert_array_equal(nearest.indices, positions)
 
 
 @pytest.mark.parametrize("memory", [5_000, 50_000, None])
@@ -104,11 +103,11 @@ def test_neighbours_of_one_set_are_those_of_the_formula(kind, tile, monkeypatch)
 def test_neighbours_in_another_set_are_those_of_the_formula(kind, memory):
     x, y = several(kind, 21, seed=1), several(kind, 17, seed=2)
     y[:3] = x[:3]
-    squares, places = neighbours(x, y, k=4)
+    squares, positions = neighbours(x, y, k=4)
     here = space(x, y, memory=memory)
-    found = found_squares(here, nearest_neighbours(here, *here.sets, 4))
-    np.testing.assert_array_equal(found.squares, squares)
-    np.testing.assert_array_equal(found.places, places)
+    result = found_squares(here, nearest_neighbours(here, *here.sets, 4))
+    np.testing.assert_array_equal(result.squares, squares)
+    np.testing.assert_array_equal(result.indices, positions)
 
 
 @pytest.mark.parametrize("memory", [5_000, None])
@@ -122,7 +121,7 @@ def test_points_in_balls_are_those_of_the_formula(kind, counted, memory):
     here = space(x, y, memory=memory)
     points, centres = here.sets
     balls = Balls(here, centres, points, np.ldexp(radii, 2 * here._scale), axis=1, counted=counted)
-    look_into(here, points, centres, [balls])
+    fill_balls(here, points, centres, [balls])
     np.testing.assert_array_equal(balls.inside, within.any(axis=1))
     if counted:
         np.testing.assert_array_equal(balls.holding, within.any(axis=0))
@@ -135,7 +134,7 @@ def test_both_sides_can_have_balls():
     left, right = here.sets
     radii = neighbours(x, k=2)[0][:, -1]
     balls = Balls(here, left, right, radii, axis=0, counted=True)
-    look_into(here, left, right, [balls])
+    fill_balls(here, left, right, [balls])
     within = pairwise(x, y) <= radii[:, None]
     np.testing.assert_array_equal(balls.inside, within.any(axis=0))
     np.testing.assert_array_equal(balls.holding, within.any(axis=1))
@@ -148,10 +147,10 @@ def test_any_small_table_of_numbers(data):
     entries = st.sampled_from([0.0, 0.1, -0.3, 1.0, 1e-9, 1e8, 1e8 + 1, 7.0])
     rows = st.lists(st.lists(entries, min_size=width, max_size=width), min_size=3, max_size=9)
     x = np.array(data.draw(rows))
-    squares, places = neighbours(x, k=2)
-    found = own(x, 2)
-    np.testing.assert_array_equal(found.squares, squares)
-    np.testing.assert_array_equal(found.places, places)
+    squares, positions = neighbours(x, k=2)
+    nearest = own(x, 2)
+    np.testing.assert_array_equal(nearest.squares, squares)
+    np.testing.assert_array_equal(nearest.indices, positions)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 9, 31, 64, 100])
@@ -160,9 +159,9 @@ def test_the_formula_adds_in_the_order_that_is_documented(width):
     x, y = rng.standard_normal((6, width)), rng.standard_normal((5, width))
     here = space(x, y)
     i, j = (place.ravel() for place in np.indices((6, 5)))
-    found = here.squares(here.sets[0], i, here.sets[1], j)
-    np.testing.assert_array_equal(found.reshape(6, 5), pairwise(x, y))
-    np.testing.assert_array_equal(found, here.squares(here.sets[1], j, here.sets[0], i))
+    result = here.squares(here.sets[0], i, here.sets[1], j)
+    np.testing.assert_array_equal(result.reshape(6, 5), pairwise(x, y))
+    np.testing.assert_array_equal(result, here.squares(here.sets[1], j, here.sets[0], i))
 
 
 # ------------------------------------------------------------------------------------------------------------- bounds
@@ -185,12 +184,12 @@ def test_bounds_hold_the_exact_distance(kind, width):
     for precision in here.precisions:
         here.precisions = [precision]
         first = tuple(here.cast(points, slice(0, len(points)), precision.dtype) for points in here.sets)
-        tile = _tiles.Tile(here, here.sets[0], tile.rows, here.sets[1], tile.columns, first)
-        bounds, _ = tile.judged(lambda bounds: [(None, 0)])
-        rows, columns, low, high = bounds.marked(bounds.half > -np.inf)
-        for i, j, least, most in zip(rows, columns, low, high, strict=True):
-            assert Fraction(least) <= exact[i][j] * scale <= Fraction(most)
-            assert least <= formula[i, j] <= most
+        tile = distances.Tile(here, here.sets[0], tile.rows, here.sets[1], tile.columns, first)
+        bounds, _ = tile.bounds_and_masks(lambda bounds: [(None, 0)])
+        rows, columns, low, high = bounds.pairs_at(bounds.half > -np.inf)
+        for i, j, lower, upper in zip(rows, columns, low, high, strict=True):
+            assert Fraction(lower) <= exact[i][j] * scale <= Fraction(upper)
+            assert lower <= formula[i, j] <= upper
         seen.append(float(np.max(high - low)))
     assert seen == sorted(seen, reverse=True)  # each precision is tighter than the one before
 
@@ -248,24 +247,24 @@ def test_any_scale_gives_the_same_neighbours(exponent):
         rows = np.round(rows)  # what is left of the digits down there
     expected = own(rows, 2)
     scaled = space(np.ldexp(rows, exponent))
-    found = nearest_neighbours(scaled, *scaled.sets, *scaled.sets, 2)
-    np.testing.assert_array_equal(found.places, expected.places)
+    nearest = nearest_neighbours(scaled, *scaled.sets, *scaled.sets, 2)
+    np.testing.assert_array_equal(nearest.indices, expected.indices)
     np.testing.assert_array_equal(
-        scaled.lengths(found.squares), np.ldexp(np.sqrt(expected.squares), exponent)
+        scaled.lengths(nearest.squares), np.ldexp(np.sqrt(expected.squares), exponent)
     )
 
 
 def test_a_distance_beyond_float64_is_infinite():
     here = space(np.array([[1.7e308], [-1.7e308], [1.6e308]]))
-    found = nearest_neighbours(here, *here.sets, *here.sets, 1)
-    assert found.places.ravel().tolist() == [2, 2, 0]
-    np.testing.assert_array_equal(here.lengths(found.squares).ravel()[1], np.inf)
+    nearest = nearest_neighbours(here, *here.sets, *here.sets, 1)
+    assert nearest.indices.ravel().tolist() == [2, 2, 0]
+    np.testing.assert_array_equal(here.lengths(nearest.squares).ravel()[1], np.inf)
 
 
 def test_memory_is_a_budget_for_tiles():
     rows = several("plain", 40, 5)
     assert space(rows, memory=5_000).tile == 5
-    assert space(rows).tile == _distances.TILE
+    assert space(rows).tile == distances.TILE
     with pytest.raises(InputError, match=r"memory=4000; expected at least 4.62 KiB for rows of 5 columns"):
         space(rows, memory=4_000)
 
@@ -287,8 +286,8 @@ def test_progress_ends_at_the_end():
 def test_largest_of_each_row(library):
     rows = np.random.default_rng(0).integers(0, 9, (6, 11)).astype(float)
     for count in (1, 4, 11):
-        found = devices.to_host(devices.largest(library.array(rows), count))
-        np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(rows, axis=1)[:, 11 - count :])
+        result = devices.to_host(devices.largest(library.array(rows), count))
+        np.testing.assert_array_equal(np.sort(result, axis=1), np.sort(rows, axis=1)[:, 11 - count :])
     np.testing.assert_array_equal(
         np.sort(devices.largest(rows.T, 2), axis=1), np.sort(rows.T, axis=1)[:, -2:]
     )

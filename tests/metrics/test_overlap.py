@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError, UnknownNameError
 from vendimeter.kernels import BLEU, FromFunction, NGram
-from vendimeter.metrics import overlap as text_pairs
-from vendimeter.metrics import quality
+from vendimeter.metrics import overlap, quality
 from vendimeter.metrics.overlap import d_lex_sim, pairwise_bleu, self_bleu
 from vendimeter.metrics.quality import corpus_bleu
 
@@ -106,9 +105,9 @@ def test_equal_texts_have_everything_in_common(metric, text, count):
 @pytest.mark.parametrize("metric", SHARED)
 def test_a_group_of_one_text_is_left_out(metric):
     groups = {"x": ["a b c", "a b d"], "y": ["a"], "z": []}
-    found = metric(groups)
-    assert found == metric(groups["x"])
-    assert (found.groups, found.texts, found.left_out) == (3, 3, 2)
+    result = metric(groups)
+    assert result == metric(groups["x"])
+    assert (result.groups, result.texts, result.left_out) == (3, 3, 2)
 
 
 @pytest.mark.parametrize("metric", SHARED)
@@ -118,7 +117,7 @@ def test_groups_in_every_form(metric):
     texts, labels = [*lists[0], *lists[1]], ["x"] * 3 + ["y"] * 2
     expected = metric(groups)
     assert 0 < expected < 1
-    for found in (
+    for result in (
         metric(lists, groups=True),
         metric(texts, by=labels),
         metric(pd.Series(texts), by=np.array(labels)),
@@ -127,7 +126,7 @@ def test_groups_in_every_form(metric):
         metric(split(lists), groups=True),
         metric([[texts[i] for i in (2, 0, 1)], [texts[i] for i in (4, 3)]], groups=True),
     ):
-        assert found == pytest.approx(expected, rel=1e-14)
+        assert result == pytest.approx(expected, rel=1e-14)
     assert metric(split([texts])[0], groups=False) == pytest.approx(metric(texts), rel=1e-14)
 
 
@@ -186,8 +185,8 @@ def test_bad_options(metric, options, message):
 
 def test_self_bleu_by_hand():
     # "a b c": 2 of 3 tokens and 1 of 2 pairs are in "a b d e"; it is shorter, 1 − 4/3. Back: 2 of 4, 1 of 3.
-    there, back = math.sqrt(2 / 3 * 1 / 2) * math.exp(-1 / 3), math.sqrt(2 / 4 * 1 / 3)
-    assert self_bleu(["a b c", "a b d e"], n=2) == pytest.approx((there + back) / 2, rel=1e-15)
+    forward, back = math.sqrt(2 / 3 * 1 / 2) * math.exp(-1 / 3), math.sqrt(2 / 4 * 1 / 3)
+    assert self_bleu(["a b c", "a b d e"], n=2) == pytest.approx((forward + back) / 2, rel=1e-15)
     # Counts are clipped by the most that one other text has: "the" counts 2 of 3 times.
     clipped = self_bleu(["the the the", "the the", "the"], n=1)
     assert clipped == pytest.approx((2 / 3 + 1 + math.exp(1 - 2 / 1)) / 3, rel=1e-15)
@@ -219,12 +218,12 @@ def test_any_self_bleu_is_that_of_the_definition(groups, n, epsilon):
         with pytest.raises(InputError):
             self_bleu(groups, n=n, groups=True)
         return
-    found = self_bleu(groups, n=n, epsilon=epsilon, groups=True)
-    np.testing.assert_allclose(found.values, expected, rtol=1e-13, atol=1e-300)
-    known = expected[~np.isnan(expected)]
-    assert found == pytest.approx(known.mean(), rel=1e-13)
-    if len(known) > 1:
-        assert found.standard_error == pytest.approx(known.std(ddof=1) / math.sqrt(len(known)), abs=1e-14)
+    score = self_bleu(groups, n=n, epsilon=epsilon, groups=True)
+    np.testing.assert_allclose(score.values, expected, rtol=1e-13, atol=1e-300)
+    defined = expected[~np.isnan(expected)]
+    assert score == pytest.approx(defined.mean(), rel=1e-13)
+    if len(defined) > 1:
+        assert score.standard_error == pytest.approx(defined.std(ddof=1) / math.sqrt(len(defined)), abs=1e-14)
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -252,7 +251,9 @@ def test_self_bleu_is_that_of_sacrebleu(captions):
     sacrebleu = pytest.importorskip("sacrebleu")
     metric = sacrebleu.BLEU(smooth_method="floor", smooth_value=0.1, effective_order=True)
     for group in captions[:40]:
-        theirs = [metric.sentence_score(own, group[:i] + group[i + 1 :]).score for i, own in enumerate(group)]
+        theirs = [
+            metric.sentence_score(text, group[:i] + group[i + 1 :]).score for i, text in enumerate(group)
+        ]
         assert self_bleu(group, tokenizer="sacrebleu:13a") == pytest.approx(np.mean(theirs) / 100, rel=1e-13)
 
 
@@ -268,15 +269,15 @@ def test_short_texts_where_nltk_differs():
 
 def test_self_bleu_of_all_captions(captions):
     texts = [text for group in captions for text in group]
-    found = self_bleu(texts)
-    assert (found.texts, found.groups) == (25014, 1)
-    assert found == pytest.approx(0.605, abs=1e-3)
+    score = self_bleu(texts)
+    assert (score.texts, score.groups) == (25014, 1)
+    assert score == pytest.approx(0.605, abs=1e-3)
     per_image = self_bleu(captions, groups=True)
     assert per_image == pytest.approx(0.1564, abs=1e-4)
-    some = [
+    first_groups = [
         slow_self_bleu([re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", t) for t in g], 4, 0.1) for g in captions[:40]
     ]
-    np.testing.assert_allclose(per_image.values[:40], some, rtol=1e-13)
+    np.testing.assert_allclose(per_image.values[:40], first_groups, rtol=1e-13)
 
 
 @pytest.mark.parametrize("epsilon", [1, -0.1, math.nan, "0.1", None, True])
@@ -295,11 +296,11 @@ def test_any_pairwise_bleu_is_that_of_the_definition(groups, n):
         with pytest.raises(InputError):
             pairwise_bleu(groups, n=n, groups=True)
         return
-    found = pairwise_bleu(groups, n=n, groups=True)
-    np.testing.assert_allclose(found.precisions, expected, rtol=1e-14)
-    known = [p for p in expected if not math.isnan(p)]
-    assert found == pytest.approx(math.prod(known) ** (1 / len(known)), rel=1e-12)
-    assert found.pairs == sum(len(list(permutations(group, 2))) for group in groups)
+    score = pairwise_bleu(groups, n=n, groups=True)
+    np.testing.assert_allclose(score.precisions, expected, rtol=1e-14)
+    defined = [p for p in expected if not math.isnan(p)]
+    assert score == pytest.approx(math.prod(defined) ** (1 / len(defined)), rel=1e-12)
+    assert score.pairs == sum(len(list(permutations(group, 2))) for group in groups)
 
 
 def test_pairwise_bleu_is_that_of_nltk_and_sacrebleu(captions, answers):
@@ -331,9 +332,9 @@ def test_orders_that_no_text_has_are_left_out_of_pairwise_bleu():
             tokenize="none", smooth_method="none", force=True, effective_order=effective, max_ngram_order=4
         )
         scores[effective] = metric.corpus_score(left, [right]).score / 100
-    found = pairwise_bleu(texts)
+    score = pairwise_bleu(texts)
     assert (
-        found == pytest.approx(scores[True], rel=1e-13) == pytest.approx(math.sqrt(8 / 18 * 2 / 9), rel=1e-13)
+        score == pytest.approx(scores[True], rel=1e-13) == pytest.approx(math.sqrt(8 / 18 * 2 / 9), rel=1e-13)
     )
     assert scores[False] == 0
     assert corpus_bleu(left, right, smoothing="none", tokenizer="whitespace") == 0  # as sacreBLEU has it
@@ -341,9 +342,9 @@ def test_orders_that_no_text_has_are_left_out_of_pairwise_bleu():
 
 def test_pairwise_bleu_pools_the_counts():
     groups = {"x": ["a b c", "a b c"], "y": ["a b", "c d"]}
-    found = pairwise_bleu(groups, n=2)
-    assert found.precisions == (6 / 10, 4 / 6)
-    assert found != (pairwise_bleu(groups["x"], n=2) + pairwise_bleu(groups["y"], n=2)) / 2
+    score = pairwise_bleu(groups, n=2)
+    assert score.precisions == (6 / 10, 4 / 6)
+    assert score != (pairwise_bleu(groups["x"], n=2) + pairwise_bleu(groups["y"], n=2)) / 2
 
 
 def test_pairwise_bleu_of_no_tokens():
@@ -358,8 +359,8 @@ def test_pairwise_bleu_of_no_tokens():
 @pytest.mark.parametrize("kernel", ["bleu", BLEU(2, tokenizer="whitespace"), "ngram", NGram(1, 2)])
 @pytest.mark.parametrize("tile", [1, 3, 1024])
 def test_d_lex_sim_is_the_mean_over_pairs(captions, kernel, tile, monkeypatch):
-    monkeypatch.setattr(text_pairs, "TILE", tile)
-    monkeypatch.setattr(text_pairs, "SMALL", 5)
+    monkeypatch.setattr(overlap, "TILE", tile)
+    monkeypatch.setattr(overlap, "SMALL", 5)
     groups = [
         [*captions[0], *captions[1]],
         captions[2][:5],
@@ -367,15 +368,15 @@ def test_d_lex_sim_is_the_mean_over_pairs(captions, kernel, tile, monkeypatch):
         captions[4][:1],
         captions[5][:2],
     ]
-    found = d_lex_sim(groups, kernel, groups=True)
-    named = {"bleu": BLEU(), "ngram": NGram()}.get(kernel, kernel) if isinstance(kernel, str) else kernel
-    for value, group in zip(found.values, groups, strict=True):
-        matrix = named.similarity(group).dense()
+    score = d_lex_sim(groups, kernel, groups=True)
+    by_name = {"bleu": BLEU(), "ngram": NGram()}.get(kernel, kernel) if isinstance(kernel, str) else kernel
+    for value, group in zip(score.values, groups, strict=True):
+        matrix = by_name.similarity(group).dense()
         pairs = list(combinations(range(len(group)), 2))
         expected = sum(matrix[i, j] for i, j in pairs) / len(pairs) if pairs else math.nan
         assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
-    assert found.left_out == 1
-    assert d_lex_sim(groups[0], kernel) == pytest.approx(found.values[0], rel=1e-12)
+    assert score.left_out == 1
+    assert d_lex_sim(groups[0], kernel) == pytest.approx(score.values[0], rel=1e-12)
 
 
 def test_d_lex_sim_against_nltk(captions):
@@ -482,13 +483,13 @@ def test_corpus_bleu_is_that_of_sacrebleu(captions, sacrebleu, lowercase, at_onc
     streams = [[texts[k] if k < len(texts) else None for texts in reference] for k in range(6)]
     metric = sacrebleu.BLEU(lowercase=lowercase)
     theirs = metric.corpus_score(samples, streams)
-    found = corpus_bleu(samples, reference, lowercase=lowercase)
-    assert found == pytest.approx(theirs.score / 100, rel=1e-13)
-    assert found.precisions == pytest.approx([p / 100 for p in theirs.precisions], rel=1e-15)
-    assert (found.length, found.reference_length) == (theirs.sys_len, theirs.ref_len)
-    assert found.brevity_penalty == theirs.bp
-    assert found.signature == str(metric.get_signature())
-    assert "nrefs:var" in found.signature
+    score = corpus_bleu(samples, reference, lowercase=lowercase)
+    assert score == pytest.approx(theirs.score / 100, rel=1e-13)
+    assert score.precisions == pytest.approx([p / 100 for p in theirs.precisions], rel=1e-15)
+    assert (score.length, score.reference_length) == (theirs.sys_len, theirs.ref_len)
+    assert score.brevity_penalty == theirs.bp
+    assert score.signature == str(metric.get_signature())
+    assert "nrefs:var" in score.signature
 
 
 @pytest.mark.parametrize("n", [2, 4])
@@ -505,10 +506,10 @@ def test_corpus_bleu_is_that_of_nltk(captions, sacrebleu, n):
     assert tokens == pytest.approx(theirs, rel=1e-13)
     assert "nrefs:4" in tokens.signature
     assert "tok:none" in tokens.signature
-    named = corpus_bleu(
+    by_name = corpus_bleu(
         ["a dog runs here", "a cat"], ["a dog runs here", "a cat"], tokenizer="sacrebleu:intl"
     )
-    assert "tok:intl" in named.signature
+    assert "tok:intl" in by_name.signature
 
 
 def test_corpus_bleu_of_groups(captions, sacrebleu):
@@ -520,15 +521,15 @@ def test_corpus_bleu_of_groups(captions, sacrebleu):
     expected = corpus_bleu(flat, each)
     backwards = dict(reversed(reference.items()))
     lists = list(samples.values()), list(reference.values())
-    for found in (
+    for result in (
         corpus_bleu(samples, backwards),
         corpus_bleu(*lists, groups=True),
         corpus_bleu(Collection(lists[0]), lists[1]),
         corpus_bleu(Collection(lists[0]), Collection(lists[1])),
         corpus_bleu(lists[0], pd.Series(lists[1]), groups=True),
     ):
-        assert found == expected
-        assert found.signature == expected.signature
+        assert result == expected
+        assert result.signature == expected.signature
     assert 0.05 < expected < 0.5
 
 
@@ -569,10 +570,10 @@ def test_smoothing_is_that_of_sacrebleu(sacrebleu, smoothing):
         ["a dog sits on grass", "two cats at home"],
     )
     theirs = sacrebleu.corpus_bleu(samples, [reference], smooth_method=smoothing)
-    found = corpus_bleu(samples, reference, smoothing=smoothing)
-    assert found == pytest.approx(theirs.score / 100, rel=1e-13, abs=1e-300)
-    assert (found == 0) == (smoothing == "none")
-    assert f"smooth:{smoothing}" in found.signature
+    score = corpus_bleu(samples, reference, smoothing=smoothing)
+    assert score == pytest.approx(theirs.score / 100, rel=1e-13, abs=1e-300)
+    assert (score == 0) == (smoothing == "none")
+    assert f"smooth:{smoothing}" in score.signature
 
 
 BAD_CORPUS = {

@@ -16,9 +16,7 @@ from scipy import sparse
 from vendimeter.errors import EmptyError, InputError, UnansweredError
 from vendimeter.kernels import FromFunction, Morgan
 from vendimeter.metrics import packing
-from vendimeter.metrics import packing as _independent
 from vendimeter.metrics.packing import METHODS, circles, largest_independent
-from vendimeter.solvers import edges as _edges
 
 GREEDY_FAILS = 2  # a seed of random_graph
 
@@ -61,11 +59,11 @@ def brute_force(n, edges):
     return largest((1 << n) - 1)
 
 
-def check(found, n, edges, expected):
-    assert found.low <= expected <= found.high
-    assert found.exact == (found.low == found.high)
-    chosen = found.indices.tolist()
-    assert len(set(chosen)) == found.low
+def check(result, n, edges, expected):
+    assert result.low <= expected <= result.high
+    assert result.exact == (result.low == result.high)
+    chosen = result.indices.tolist()
+    assert len(set(chosen)) == result.low
     assert not any(i in chosen and j in chosen for i, j in edges)
 
 
@@ -74,15 +72,15 @@ def force(patch, how):
     if how == "pass":
         patch.setattr(packing, "MOST_PAIRS", -1)
     if how == "cover":
-        patch.setattr(_independent, "LINEAR_EDGES", -1)
+        patch.setattr(packing, "LINEAR_EDGES", -1)
     if how in ("cover", "linear"):
-        patch.setattr(_independent, "EXACT_EDGES", -1)
-        patch.setattr(_independent, "STEPS", 5)
+        patch.setattr(packing, "EXACT_EDGES", -1)
+        patch.setattr(packing, "STEPS", 5)
     if how == "exact":
-        patch.setattr(_independent, "ROUNDS", 0)
-        patch.setattr(_independent, "STEPS", 0)
+        patch.setattr(packing, "ROUNDS", 0)
+        patch.setattr(packing, "STEPS", 0)
     if how in ("cover", "linear", "exact"):
-        patch.setattr(_independent, "REDUCED_EDGES", -1)
+        patch.setattr(packing, "REDUCED_EDGES", -1)
 
 
 # ------------------------------------------------------------------------------------------------------ known graphs
@@ -105,10 +103,10 @@ def force(patch, how):
 @pytest.mark.parametrize("how", ["all", "exact", "linear", "cover", "pass"])
 def test_known_graphs(n, edges, expected, how, monkeypatch):
     force(monkeypatch, how)
-    found = circles(matrix(n, edges), "precomputed", threshold=0.5)
-    check(found, n, edges, expected)
+    result = circles(matrix(n, edges), "precomputed", threshold=0.5)
+    check(result, n, edges, expected)
     if how in ("all", "exact"):
-        assert int(found) == expected
+        assert int(result) == expected
 
 
 @settings(max_examples=60)
@@ -119,12 +117,12 @@ def test_bounds_hold_by_every_means(n, density, seed):
     for how in ("all", "linear", "cover", "pass", "tiles"):
         with pytest.MonkeyPatch.context() as patch:
             if how == "tiles":
-                patch.setattr(_edges, "TILE", 1 + seed % 5)
+                patch.setattr("vendimeter.solvers.edges.TILE", 1 + seed % 5)
             elif how != "all":
                 force(patch, how)
-            found = circles(matrix(n, edges), "precomputed", threshold=0.5)
-        check(found, n, edges, expected)
-        assert how not in ("all", "tiles") or int(found) == expected
+            result = circles(matrix(n, edges), "precomputed", threshold=0.5)
+        check(result, n, edges, expected)
+        assert how not in ("all", "tiles") or int(result) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -132,46 +130,46 @@ def test_bounds_hold_by_every_means(n, density, seed):
 def test_larger_random_graphs(seed, how, monkeypatch):
     edges = random_graph(32, 0.08 + 0.1 * seed, seed)
     force(monkeypatch, how)
-    found = circles(matrix(32, edges), "precomputed", threshold=0.5, rng=seed)
+    result = circles(matrix(32, edges), "precomputed", threshold=0.5, rng=seed)
     expected = brute_force(32, edges)
-    check(found, 32, edges, expected)
+    check(result, 32, edges, expected)
     if how in ("all", "exact"):
-        assert int(found) == expected
+        assert int(result) == expected
 
 
 @pytest.mark.parametrize("tile", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(3))
 def test_one_pass_in_blocks(tile, seed, monkeypatch):
     force(monkeypatch, "pass")
-    monkeypatch.setattr(_edges, "TILE", tile)
+    monkeypatch.setattr("vendimeter.solvers.edges.TILE", tile)
     edges = random_graph(25, 0.3, seed)
-    found = circles(matrix(25, edges), "precomputed", threshold=0.5)
-    check(found, 25, edges, brute_force(25, edges))
+    result = circles(matrix(25, edges), "precomputed", threshold=0.5)
+    check(result, 25, edges, brute_force(25, edges))
     # The paper's greedy order: an item is taken where it is far from all that were taken before.
-    taken = []
+    greedy = []
     for i in range(25):
-        if not any((j, i) in edges for j in taken):
-            taken.append(i)
-    assert found.indices.tolist() == taken
-    assert found.method == "one pass"
+        if not any((j, i) in edges for j in greedy):
+            greedy.append(i)
+    assert result.indices.tolist() == greedy
+    assert result.method == "one pass"
 
 
 def test_the_search_finds_what_greedy_does_not():
     edges = random_graph(40, 0.15, GREEDY_FAILS)
     graph = sparse.csr_array(matrix(40, edges) - np.eye(40) > 0)
-    greedy = _independent._by_degree(graph)
-    best = _independent._search(graph, 40, 500, np.random.default_rng(0))
+    greedy = packing._greedy_set(graph)
+    best = packing._search(graph, 40, 500, np.random.default_rng(0))
     expected = brute_force(40, edges)
     assert len(greedy) < expected
     assert len(best) == expected
 
 
 def test_components_of_a_graph_too_large_to_reduce(monkeypatch):
-    monkeypatch.setattr(_independent, "REDUCED_EDGES", 10)  # the path is reduced, the other is not
+    monkeypatch.setattr(packing, "REDUCED_EDGES", 10)  # the path is reduced, the other is not
     edges = [*PETERSEN, *((i, i + 1) for i in range(10, 17))]
-    found = circles(matrix(20, edges), "precomputed", threshold=0.5)
-    check(found, 20, edges, 10)
-    assert int(found) == 10
+    result = circles(matrix(20, edges), "precomputed", threshold=0.5)
+    check(result, 20, edges, 10)
+    assert int(result) == 10
 
 
 def test_effort_narrows_the_bounds():
@@ -189,13 +187,13 @@ def test_a_solver_is_not_believed(answer, monkeypatch):
     """A set with an edge in it is no answer; without a bound there is the one that was there before."""
     from scipy import optimize
 
-    monkeypatch.setattr(_independent, "ROUNDS", 0)
+    monkeypatch.setattr(packing, "ROUNDS", 0)
     x = None if answer == "nothing" else np.ones(11)
     reply = optimize.OptimizeResult(x=x, mip_dual_bound=None)
     monkeypatch.setattr(optimize, "milp", lambda *args, **options: reply)
-    found = circles(matrix(11, cycle(11)), "precomputed", threshold=0.5)
-    check(found, 11, cycle(11), 5)
-    assert (found.low, found.high) == (5, 6)
+    result = circles(matrix(11, cycle(11)), "precomputed", threshold=0.5)
+    check(result, 11, cycle(11), 5)
+    assert (result.low, result.high) == (5, 6)
 
 
 # ------------------------------------------------------------------------------------------------------------- inputs
@@ -212,8 +210,8 @@ def test_distances_are_greater_than_the_threshold():
 
 def test_identical_items_count_once():
     rows = np.random.default_rng(0).standard_normal((30, 5))
-    found = circles(np.concatenate([rows, rows, 2 * rows]), threshold=0)
-    assert int(found) == 30
+    result = circles(np.concatenate([rows, rows, 2 * rows]), threshold=0)
+    assert int(result) == 30
     assert circles(["a", "b", "a"], "match", threshold=0).indices.tolist() == [0, 1]
     assert int(circles(np.ones((50, 3)), threshold=0)) == 1
 
@@ -221,9 +219,9 @@ def test_identical_items_count_once():
 def test_every_library(library):
     rows = np.random.default_rng(1).standard_normal((40, 4)).astype(np.float32)
     expected = circles(rows, threshold=0.4)
-    found = circles(library.array(rows), threshold=0.4)
-    assert found == expected
-    assert found.indices.tolist() == expected.indices.tolist()
+    result = circles(library.array(rows), threshold=0.4)
+    assert result == expected
+    assert result.indices.tolist() == expected.indices.tolist()
 
 
 def test_calls_repeat():
@@ -235,23 +233,23 @@ def test_calls_repeat():
 
 def test_a_function_of_the_users():
     words = ["tree", "trees", "boat", "boats", "sea", "tree"]
-    found = circles(words, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)), threshold=0.5)
-    assert int(found) == 3
+    result = circles(words, lambda a, b: len(set(a) & set(b)) / len(set(a) | set(b)), threshold=0.5)
+    assert int(result) == 3
     near = FromFunction(lambda A, B: np.exp(-abs(np.subtract.outer(A, B))), block=True)
     assert int(circles(np.arange(10.0), near, threshold=1 - math.exp(-1.5))) == 5
 
 
 def test_the_result():
-    found = circles(matrix(5, cycle(5)), "precomputed", threshold=0.5)
-    assert repr(found) == "Circles(low=2, high=2, exact=True, threshold=0.5, method='matching bounds')"
-    assert found.to_dict()["indices"] == found.indices.tolist()
+    result = circles(matrix(5, cycle(5)), "precomputed", threshold=0.5)
+    assert repr(result) == "Circles(low=2, high=2, exact=True, threshold=0.5, method='matching bounds')"
+    assert result.to_dict()["indices"] == result.indices.tolist()
     bounds = packing.Circles(3, 1_200, False, 0.5, "one pass", np.arange(3))
     with pytest.raises(UnansweredError, match="between 3 and 1,200"):
         int(bounds)
 
 
 def test_pairs_take_what_memory_says(monkeypatch):
-    monkeypatch.setattr(_independent, "REDUCED_EDGES", 1000)
+    monkeypatch.setattr(packing, "REDUCED_EDGES", 1000)
     rows = np.random.default_rng(0).standard_normal((1200, 3))
     circles(rows[:9], threshold=0.5)  # imports
     tracemalloc.start()
@@ -312,20 +310,20 @@ def molecules(shared_data, n):
 
 def test_real_molecules(shared_data):
     smiles = molecules(shared_data, 250)
-    found = circles(smiles, "morgan", threshold=0.75)
+    result = circles(smiles, "morgan", threshold=0.75)
     K = Morgan().similarity(smiles).dense()
-    assert found.exact
-    chosen = K[np.ix_(found.indices, found.indices)]
+    assert result.exact
+    chosen = K[np.ix_(result.indices, result.indices)]
     assert (1 - chosen[~np.eye(len(chosen), dtype=bool)] > 0.75).all()
     greedy = []
     for i in range(len(smiles)):
         if (1 - K[i, greedy] > 0.75).all():
             greedy.append(i)
-    assert int(found) > len(greedy)
+    assert int(result) > len(greedy)
 
 
 def test_bounds_of_many_real_molecules(shared_data):
     smiles = molecules(shared_data, 900)
-    found = circles(smiles, Morgan(), threshold=0.75, effort=0.25)
-    assert found.method == "search and linear programme"
-    assert 199 < found.low <= found.high < 225
+    result = circles(smiles, Morgan(), threshold=0.75, effort=0.25)
+    assert result.method == "search and linear programme"
+    assert 199 < result.low <= result.high < 225

@@ -40,10 +40,15 @@ def f_score(precision, recall, beta):
 def test_equal_and_disjoint():
     same = PrecisionRecallCurve.of([0.2, 0.3, 0.5], [0.2, 0.3, 0.5])
     assert (same.f_precision, same.f_recall, same.highest_precision, same.highest_recall) == (1, 1, 1, 1)
-    assert [found.tolist() for found in same.at([1.0])] == [[1], [1]]
-    apart = PrecisionRecallCurve.of([1, 0, 0], [0, 0.5, 0.5])
-    assert (apart.f_precision, apart.f_recall, apart.highest_precision, apart.highest_recall) == (0, 0, 0, 0)
-    assert not np.any(apart.points())
+    assert [result.tolist() for result in same.at([1.0])] == [[1], [1]]
+    disjoint = PrecisionRecallCurve.of([1, 0, 0], [0, 0.5, 0.5])
+    assert (disjoint.f_precision, disjoint.f_recall, disjoint.highest_precision, disjoint.highest_recall) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert not np.any(disjoint.points())
     assert PrecisionRecallCurve.of([1.0], [1.0]).f_recall == 1
 
 
@@ -59,7 +64,7 @@ def test_modes_dropped_and_invented():
     assert invented.f_recall == pytest.approx(f_score(2 / 3, 1, 8), rel=1e-15)
     assert invented.f_precision == pytest.approx(f_score(2 / 3, 1, 1 / 8), rel=1e-15)
     half = PrecisionRecallCurve.of([0.5, 0.5, 0], [0, 0.5, 0.5])
-    assert [found.tolist() for found in half.at([0, 0.5, 1, 2, math.inf])] == [
+    assert [result.tolist() for result in half.at([0, 0.5, 1, 2, math.inf])] == [
         [0, 0.25, 0.5, 0.5, 0.5],
         [0.5, 0.5, 0.5, 0.25, 0],
     ]
@@ -76,17 +81,17 @@ def test_against_the_formula(counts, beta):
     if not (q.any() and p.any()):
         return
     q, p = q / q.sum(), p / p.sum()
-    found = PrecisionRecallCurve.of(q, p, beta=beta)
+    curve = PrecisionRecallCurve.of(q, p, beta=beta)
     ratios = np.tan(np.linspace(1e-10, np.pi / 2 - 1e-10, 20_001))
     precision, recall, f_recall = at_angles(q, p, beta)
-    np.testing.assert_allclose(found.at(ratios), (precision, recall), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(curve.at(ratios), (precision, recall), rtol=1e-9, atol=1e-12)
     f_precision = at_angles(q, p, 1 / beta)[2]
     # The exact maximum is never less than that over angles, and no more than a step between two of them away.
-    for exact, seen in ((found.f_recall, f_recall), (found.f_precision, f_precision)):
+    for exact, seen in ((curve.f_recall, f_recall), (curve.f_precision, f_precision)):
         assert np.nan_to_num(seen) - 1e-12 <= exact <= np.nan_to_num(seen) * 1.02 + 1e-12
     # Samples and reference exchanged exchange precision and recall.
     back = PrecisionRecallCurve.of(p, q, beta=beta)
-    assert (back.f_recall, back.highest_recall) == pytest.approx((found.f_precision, found.highest_precision))
+    assert (back.f_recall, back.highest_recall) == pytest.approx((curve.f_precision, curve.highest_precision))
 
 
 def test_the_maximum_in_fractions():
@@ -96,8 +101,8 @@ def test_the_maximum_in_fractions():
         alpha = sum(min(ratio * b, a) for a, b in zip(q, p, strict=True))
         recall = alpha / ratio
         best = max(best, 65 * alpha * recall / (64 * alpha + recall))
-    found = PrecisionRecallCurve.of(np.array(q, dtype=float), np.array(p, dtype=float))
-    assert found.f_recall == pytest.approx(float(best), rel=1e-14)
+    curve = PrecisionRecallCurve.of(np.array(q, dtype=float), np.array(p, dtype=float))
+    assert curve.f_recall == pytest.approx(float(best), rel=1e-14)
 
 
 def test_points_go_from_end_to_end():
@@ -115,12 +120,12 @@ def test_points_go_from_end_to_end():
 
 def test_modes_far_apart_are_clusters():
     p, q = [40, 60, 100, 0, 0], [30, 0, 30, 40, 0]
-    found = precision_recall_curve(modes(q, 1), modes(p, 2), clusters=4, runs=3)
+    curve = precision_recall_curve(modes(q, 1), modes(p, 2), clusters=4, runs=3)
     expected = PrecisionRecallCurve.of(np.array(q) / 100, np.array(p) / 200)
     for name in ("f_precision", "f_recall", "highest_precision", "highest_recall"):
-        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12)
-    assert (found.n, found.m, found.of_samples.shape) == (100, 200, (3, 4))
-    assert sorted(found.of_samples[0].tolist()) == [0, 0.3, 0.3, 0.4]
+        assert getattr(curve, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+    assert (curve.n, curve.m, curve.of_samples.shape) == (100, 200, (3, 4))
+    assert sorted(curve.of_samples[0].tolist()) == [0, 0.3, 0.3, 0.4]
     same = precision_recall_curve(modes(p), modes(p), clusters=7)
     assert (same.f_precision, same.f_recall) == pytest.approx((1, 1))
 
@@ -130,28 +135,28 @@ def test_clusters_of_scikit_learn():
     x, y = modes([50, 20, 30], 3), modes([10, 60, 10, 20], 4)
     labels = cluster.KMeans(4, n_init=5, random_state=0).fit(np.concatenate([x, y])).labels_
     q, p = (np.bincount(part, minlength=4) / len(part) for part in (labels[:100], labels[100:]))
-    found = precision_recall_curve(x, y, clusters=4, runs=2)
+    curve = precision_recall_curve(x, y, clusters=4, runs=2)
     expected = PrecisionRecallCurve.of(q, p)
-    assert (found.f_precision, found.f_recall) == pytest.approx((expected.f_precision, expected.f_recall))
+    assert (curve.f_precision, curve.f_recall) == pytest.approx((expected.f_precision, expected.f_recall))
 
 
 def test_runs_are_averaged_at_every_ratio():
     draws = np.random.default_rng(0)
-    found = precision_recall_curve(
+    curve = precision_recall_curve(
         draws.normal(size=(60, 2)), draws.normal(size=(90, 2)) + 0.5, clusters=6, runs=4
     )
     ratios = np.array([0.1, 0.7, 1.0, 3.0])
     each = [
         PrecisionRecallCurve.of(q, p).at(ratios)
-        for q, p in zip(found.of_samples, found.of_reference, strict=True)
+        for q, p in zip(curve.of_samples, curve.of_reference, strict=True)
     ]
-    np.testing.assert_allclose(found.at(ratios), np.mean(each, axis=0), rtol=1e-12)
-    assert not np.array_equal(found.of_samples[0], found.of_samples[1])
+    np.testing.assert_allclose(curve.at(ratios), np.mean(each, axis=0), rtol=1e-12)
+    assert not np.array_equal(curve.of_samples[0], curve.of_samples[1])
     # The largest F of the averaged curve, on many angles.
-    alpha, beta = found.points(20_001)
+    alpha, beta = curve.points(20_001)
     with np.errstate(invalid="ignore"):
         assert (
-            np.nanmax(f_score(alpha, beta, 8)) <= found.f_recall <= 1.001 * np.nanmax(f_score(alpha, beta, 8))
+            np.nanmax(f_score(alpha, beta, 8)) <= curve.f_recall <= 1.001 * np.nanmax(f_score(alpha, beta, 8))
         )
 
 
@@ -160,9 +165,9 @@ def test_centres_are_fitted_to_some_points_of_each_set(monkeypatch):
     monkeypatch.setattr(precision_curves, "MOST_FITTED", 30)
     monkeypatch.setattr(precision_curves, "BLOCK_BYTES", 8 * 5 * 11)
     x, y = modes([0, 0, 0, 30, 30], 5), modes([200, 200, 200], 6)
-    found = precision_recall_curve(x, y, clusters=5)
-    assert (found.f_precision, found.f_recall) == (0, 0)
-    assert found.of_reference.sum(axis=1) == pytest.approx(1)
+    curve = precision_recall_curve(x, y, clusters=5)
+    assert (curve.f_precision, curve.f_recall) == (0, 0)
+    assert curve.of_reference.sum(axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1, 1e9, 1e300])
@@ -183,8 +188,8 @@ def test_few_points():
 def test_arrays_of_every_library(library):
     x, y = modes([30, 20], 1).astype(np.float32), modes([20, 20, 10], 2).astype(np.float32)
     before = x.copy()
-    found = precision_recall_curve(library.array(x), library.array(y), clusters=3, runs=2)
-    assert found.to_dict() == precision_recall_curve(x, y, clusters=3, runs=2).to_dict()
+    curve = precision_recall_curve(library.array(x), library.array(y), clusters=3, runs=2)
+    assert curve.to_dict() == precision_recall_curve(x, y, clusters=3, runs=2).to_dict()
     assert np.array_equal(x, before)
     assert PrecisionRecallCurve.of(library.array([0.5, 0.5]), [0.5, 0.5]).f_recall == 1
 

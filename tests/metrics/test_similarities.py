@@ -165,8 +165,8 @@ def test_large_powers_do_not_vanish():
     matrix = np.full((5, 5), 0.5) + 0.5 * np.eye(5)
     for p in (16, 17, 2000, 1e6):
         for form in (np.array, sparse.csr_array):
-            found = intdiv(form(matrix), "precomputed", p=p, diagonal=False)
-            assert found == pytest.approx(0.5, rel=1e-13)
+            diversity = intdiv(form(matrix), "precomputed", p=p, diagonal=False)
+            assert diversity == pytest.approx(0.5, rel=1e-13)
     assert intdiv(np.eye(5), "precomputed", p=2000, diagonal=False) == 1
     assert intdiv(sparse.eye_array(5), "precomputed", p=2000, diagonal=False) == 1
     matrix[0, 1] = matrix[1, 0] = 0.9  # the largest comes to rule, wherever it stands
@@ -196,11 +196,11 @@ def test_negative_similarities_have_whole_powers_only():
     for given_ in ((SIGNED,), (signed, "precomputed"), (sparse.csr_array(signed), "precomputed")):
         with pytest.raises(InputError, match=r"a similarity is -0\.\d+, and its power p=2\.5 is not a real"):
             intdiv(*given_, p=2.5)
-    apart = np.array([[1, -0.5], [-0.5, 1]])
-    assert intdiv(apart, "precomputed", diagonal=False) == 1.5
+    negative = np.array([[1, -0.5], [-0.5, 1]])
+    assert intdiv(negative, "precomputed", diagonal=False) == 1.5
     for p in (3, 51):
         with pytest.raises(InputError, match=rf"to the power p={p} is \(-0\.5\d*\)\^{p}, and has no root"):
-            intdiv(apart, "precomputed", p=p, diagonal=False)
+            intdiv(negative, "precomputed", p=p, diagonal=False)
     # A zero that rounding has made negative is a zero.
     assert intdiv([[1, -1e-16], [-1e-16, 1]], "precomputed", p=1.5) == pytest.approx(1 - 0.5 ** (1 / 1.5))
     for seed in range(4):
@@ -252,16 +252,16 @@ def test_mean_similarity_is_that_of_the_formula_by_every_way(weighing, diagonal)
         (sparse.csc_array(K), "precomputed"),
         (ROWS, lambda a, b: a @ b / math.sqrt((a @ a) * (b @ b))),
     ):
-        found = mean_similarity(*given_, diagonal=diagonal, **weighing)
-        np.testing.assert_allclose(found, right, rtol=1e-12)
-        assert type(found) is np.ndarray
-        assert found.dtype == np.float64
+        means = mean_similarity(*given_, diagonal=diagonal, **weighing)
+        np.testing.assert_allclose(means, right, rtol=1e-12)
+        assert type(means) is np.ndarray
+        assert means.dtype == np.float64
 
 
 def test_the_mean_of_mean_similarities_is_what_internal_diversity_lacks():
     assert P @ mean_similarity(ROWS, weights=P) == pytest.approx(1 - intdiv(ROWS, weights=P), rel=1e-13)
-    found = mean_similarity(ROWS, diagonal=False)
-    assert found.mean() == pytest.approx(1 - intdiv(ROWS, diagonal=False), rel=1e-13)
+    means = mean_similarity(ROWS, diagonal=False)
+    assert means.mean() == pytest.approx(1 - intdiv(ROWS, diagonal=False), rel=1e-13)
 
 
 def test_an_item_that_has_all_the_weight_has_no_others():
@@ -303,8 +303,8 @@ def test_orders_near_one_and_very_high_ones():
             t = mpmath.mpf(q) - 1
             total = mpmath.fsum(w * v**t for w, v in zip(shares, x, strict=True))
             right = float(total ** (-1 / t))
-            found = leinster_cobbold(matrix, "precomputed", q=q, weights=weights)
-            assert found == pytest.approx(right, rel=1e-14), q
+            diversity = leinster_cobbold(matrix, "precomputed", q=q, weights=weights)
+            assert diversity == pytest.approx(right, rel=1e-14), q
     assert leinster_cobbold(matrix, "precomputed", q="inf", weights=weights) == pytest.approx(right, rel=1e-9)
 
 
@@ -324,9 +324,9 @@ def test_items_that_are_like_no_other_have_their_hill_number(parts, q):
         right = math.exp(-np.sum(p * np.log(p)))
     else:
         right = 1 / p.max() if math.isinf(q) else np.sum(p**q) ** (1 / (1 - q))
-    found = leinster_cobbold(np.eye(len(p)), "precomputed", q=q, weights=p)
-    assert found == pytest.approx(right, rel=1e-12)
-    assert 1 - 1e-12 <= found <= len(p) * (1 + 1e-12)
+    diversity = leinster_cobbold(np.eye(len(p)), "precomputed", q=q, weights=p)
+    assert diversity == pytest.approx(right, rel=1e-12)
+    assert 1 - 1e-12 <= diversity <= len(p) * (1 + 1e-12)
     # All alike: one, whatever their weights.
     assert leinster_cobbold(np.ones((len(p), len(p))), "precomputed", q=q, weights=p) == pytest.approx(1)
 
@@ -418,9 +418,9 @@ def test_every_library(library):
         right = pytest.approx(expected_intdiv(K, p, diagonal, weights=P), rel=1e-11)
         assert intdiv(*given_, p=p, diagonal=diagonal, weights=P) == right
     for given_ in ((rows,), (matrix, "precomputed")):
-        found = mean_similarity(*given_, diagonal=False)
-        assert type(found) is np.ndarray
-        np.testing.assert_allclose(found, expected_means(K, diagonal=False), rtol=1e-11)
+        means = mean_similarity(*given_, diagonal=False)
+        assert type(means) is np.ndarray
+        np.testing.assert_allclose(means, expected_means(K, diagonal=False), rtol=1e-11)
     block = FromFunction(lambda A, B: A @ B.T, block=True, normalize=True)
     assert intdiv(rows, block) == pytest.approx(1 - K.mean(), rel=1e-12)
 

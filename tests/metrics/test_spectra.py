@@ -62,10 +62,10 @@ def test_every_library(library):
         assert effective_rank(library.array(matrix)) == pytest.approx(expected_rank(matrix), rel=1e-12)
     with pytest.raises(InputError, match="item 2 holds nan in column 1"):
         effective_rank(library.array(np.array([[1.0, 2], [1, 2], [3, np.nan]])))
-    found = log_det(library.array(ROWS), shift=0.5)
+    result = log_det(library.array(ROWS), shift=0.5)
     right = np.linalg.slogdet(cosines(ROWS) + 0.5 * np.eye(60))[1]
-    assert found == pytest.approx(right, rel=1e-11)
-    assert found.bounds[0] <= right <= found.bounds[1]
+    assert result == pytest.approx(right, rel=1e-11)
+    assert result.bounds[0] <= right <= result.bounds[1]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int16, bool])
@@ -114,9 +114,9 @@ def test_effective_rank_lies_between_one_and_the_rank(n, m, seed):
         with pytest.raises(InputError, match="entries are 0"):
             effective_rank(matrix)
         return
-    found = effective_rank(matrix)
-    assert 1 <= found <= np.linalg.matrix_rank(matrix) * (1 + 1e-9)
-    assert effective_rank(-3 * matrix[::-1]) == pytest.approx(found, rel=1e-9)
+    rank = effective_rank(matrix)
+    assert 1 <= rank <= np.linalg.matrix_rank(matrix) * (1 + 1e-9)
+    assert effective_rank(-3 * matrix[::-1]) == pytest.approx(rank, rel=1e-9)
 
 
 def test_the_vendi_score_is_the_effective_rank_of_the_similarity_matrix():
@@ -172,12 +172,12 @@ def test_weights_of_a_collection_are_not_dropped_in_silence():
 
 
 def test_log_determinants_by_hand():
-    found = log_det([[1, 0.5], [0.5, 1]], "precomputed")
-    assert found == pytest.approx(math.log(0.75), rel=1e-14)
-    assert found.bounds[0] <= math.log(0.75) <= found.bounds[1]
-    assert found.bounds[1] - found.bounds[0] < 1e-13
-    assert (found.rank, found.n, found.shift) == (2, 2, 0)
-    assert found.per_item == found / 2
+    result = log_det([[1, 0.5], [0.5, 1]], "precomputed")
+    assert result == pytest.approx(math.log(0.75), rel=1e-14)
+    assert result.bounds[0] <= math.log(0.75) <= result.bounds[1]
+    assert result.bounds[1] - result.bounds[0] < 1e-13
+    assert (result.rank, result.n, result.shift) == (2, 2, 0)
+    assert result.per_item == result / 2
     assert log_det(["a", "b", "b"], "match", shift=1) == pytest.approx(math.log(6), rel=1e-14)
     assert log_det(["a"], "match") == 0
     assert log_det(np.eye(4), "precomputed") == pytest.approx(0, abs=1e-15)
@@ -189,15 +189,15 @@ def test_log_determinants_are_those_of_numpy_by_every_way(shape, shift):
     rows = RNG.standard_normal(shape)
     matrix = cosines(rows)
     right = np.linalg.slogdet(matrix + shift * np.eye(len(rows)))[1]
-    found = log_det(rows, shift=shift)
+    result = log_det(rows, shift=shift)
     if shape[1] < shape[0] and shift == 0:
-        assert found == -math.inf
-        assert found.bounds == (-math.inf, -math.inf)
-        assert found.rank == 8
+        assert result == -math.inf
+        assert result.bounds == (-math.inf, -math.inf)
+        assert result.rank == 8
         assert right > -2000  # a number made of rounding
         return
     for other in (
-        found,
+        result,
         log_det(sparse.csr_array(rows), shift=shift),
         log_det(matrix, "precomputed", shift=shift),
         log_det(sparse.csr_array(matrix), "precomputed", shift=shift),
@@ -219,12 +219,12 @@ def test_bounds_hold_for_ill_conditioned_matrices_in_many_digits():
                 shifted = mpmath.matrix(matrix) + shift * mpmath.eye(9)
                 determinant = mpmath.det(shifted)
                 right = float(mpmath.log(determinant)) if determinant > 0 else -math.inf
-            found = log_det(matrix, "precomputed", shift=shift)
-            low, high = found.bounds
+            result = log_det(matrix, "precomputed", shift=shift)
+            low, high = result.bounds
             assert low <= right <= high
-            assert low <= found <= high
-            assert (found > -math.inf) == (found.rank == 9 or shift > 0)
-    assert found.rank < 9  # the widest is beyond float64
+            assert low <= result <= high
+            assert (result > -math.inf) == (result.rank == 9 or shift > 0)
+    assert result.rank < 9  # the widest is beyond float64
     singular = log_det(matrix, "precomputed")
     assert singular == -math.inf
     assert math.isfinite(singular.bounds[1])
@@ -234,14 +234,14 @@ def test_bounds_hold_for_ill_conditioned_matrices_in_many_digits():
 @pytest.mark.parametrize("seed", range(20))
 def test_bounds_hold_for_whatever_is_within_the_error(seed):
     rng = np.random.default_rng(seed)
-    found = np.sort(rng.choice([1e-3, 0.1, 1, 10], 12) * rng.random(12))[::-1]
+    eigenvalues = np.sort(rng.choice([1e-3, 0.1, 1, 10], 12) * rng.random(12))[::-1]
     error, shift = 10.0 ** rng.uniform(-6, 0), rng.choice([0, 1e-3, 1])
-    low, high = spectra._bounds(found, error, float(shift))
+    low, high = spectra._bounds(eigenvalues, error, float(shift))
     for _ in range(200):
         away = rng.standard_normal(12)
         if rng.random() < 0.5:  # the steepest way
-            away = rng.choice([-1, 1]) / (found + shift + 1e-9) * (1 + 0.1 * away)
-        truth = np.maximum(found + error * rng.random() ** 0.1 * away / np.linalg.norm(away), 0)
+            away = rng.choice([-1, 1]) / (eigenvalues + shift + 1e-9) * (1 + 0.1 * away)
+        truth = np.maximum(eigenvalues + error * rng.random() ** 0.1 * away / np.linalg.norm(away), 0)
         with np.errstate(divide="ignore"):
             assert low <= np.sum(np.log(truth + shift)) <= high
 
@@ -273,22 +273,22 @@ def test_probabilities_of_a_determinantal_point_process_sum_to_one():
 
 
 def test_a_log_determinant_is_a_float_that_knows_more():
-    found = log_det([[1, 0.5], [0.5, 1]], "precomputed", shift=0.25)
-    assert isinstance(found, float)
-    assert isinstance(found, LogDet)
-    assert type(found + 1) is float
-    assert repr(found).startswith("LogDet(0.271934, bounds=(0.271934, 0.271934), per_item=0.135967, rank=2")
-    plain = json.loads(json.dumps(found.to_dict()))
-    assert plain["rank"] == 2
-    assert plain["bounds"] == list(found.bounds)
+    result = log_det([[1, 0.5], [0.5, 1]], "precomputed", shift=0.25)
+    assert isinstance(result, float)
+    assert isinstance(result, LogDet)
+    assert type(result + 1) is float
+    assert repr(result).startswith("LogDet(0.271934, bounds=(0.271934, 0.271934), per_item=0.135967, rank=2")
+    as_json = json.loads(json.dumps(result.to_dict()))
+    assert as_json["rank"] == 2
+    assert as_json["bounds"] == list(result.bounds)
     assert log_det(["a", "a"], "match").to_dict()["value"] is None
-    assert "per_item" in found._repr_html_()
+    assert "per_item" in result._repr_html_()
 
 
 def test_stand_ins_have_no_bounds():
-    found = log_det(ROWS, RandomFeatures(RBF(1.0), 500), shift=1)
-    assert all(math.isnan(bound) for bound in found.bounds)
-    assert math.isfinite(found)
+    result = log_det(ROWS, RandomFeatures(RBF(1.0), 500), shift=1)
+    assert all(math.isnan(bound) for bound in result.bounds)
+    assert math.isfinite(result)
 
 
 def test_what_is_no_similarity_matrix_is_refused():
@@ -348,10 +348,10 @@ def test_photographs(shared_data):
     wide = rows.astype(np.float64)
     assert effective_rank(rows) == pytest.approx(expected_rank(wide), rel=1e-11)
     matrix = cosines(wide)
-    found = log_det(rows)
-    assert found == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
-    assert found.rank == found.n == 200
-    assert found.bounds[1] - found.bounds[0] < 1e-6
+    result = log_det(rows)
+    assert result == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
+    assert result.rank == result.n == 200
+    assert result.bounds[1] - result.bounds[0] < 1e-6
     assert log_det(rows, shift=1) == pytest.approx(np.linalg.slogdet(matrix + np.eye(200))[1], rel=1e-12)
     thin = log_det(rows[:, :96])
     assert (thin, thin.rank) == (-math.inf, 96)

@@ -49,15 +49,15 @@ def test_vectors_with_a_reference():
         "vendi_score",
     ]  # fmt: skip
     assert table["real"]["frechet_distance"] is None
-    found = table["model"]
+    row = table["model"]
     overlap = metrics.precision_recall(MODEL, REAL)
     cover = metrics.density_coverage(MODEL, REAL)
-    assert found["frechet_distance"] == metrics.frechet_distance(MODEL, REAL)
-    assert found["kernel_distance"] == metrics.kernel_distance(MODEL, REAL)
-    assert (found["precision"], found["recall"]) == (overlap.precision, overlap.recall)
-    assert (found["density"], found["coverage"]) == (cover.density, cover.coverage)
-    assert found["intdiv"] == metrics.intdiv(MODEL)
-    assert found["vendi_score"] == vm.score(MODEL)
+    assert row["frechet_distance"] == metrics.frechet_distance(MODEL, REAL)
+    assert row["kernel_distance"] == metrics.kernel_distance(MODEL, REAL)
+    assert (row["precision"], row["recall"]) == (overlap.precision, overlap.recall)
+    assert (row["density"], row["coverage"]) == (cover.density, cover.coverage)
+    assert row["intdiv"] == metrics.intdiv(MODEL)
+    assert row["vendi_score"] == vm.score(MODEL)
 
 
 def test_a_reference_of_its_own_is_compared_with_every_row():
@@ -88,13 +88,13 @@ def test_groups_of_texts_are_averaged():
         {"human": GROUPS, "first": [[g[0]] * 3 for g in GROUPS]}, "ngram", groups=True, reference="human"
     )
     assert columns_of(table) == ["n", "corpus_bleu", "ngram_diversity", "self_bleu", "intdiv", "vendi_score"]
-    found = table["human"]
-    assert found["n"] == 11
-    assert found["vendi_score"] == pytest.approx(np.mean([vm.score(g, "ngram") for g in GROUPS]), rel=1e-12)
-    assert found["intdiv"] == pytest.approx(np.mean([metrics.intdiv(g, "ngram") for g in GROUPS]), rel=1e-12)
+    row = table["human"]
+    assert row["n"] == 11
+    assert row["vendi_score"] == pytest.approx(np.mean([vm.score(g, "ngram") for g in GROUPS]), rel=1e-12)
+    assert row["intdiv"] == pytest.approx(np.mean([metrics.intdiv(g, "ngram") for g in GROUPS]), rel=1e-12)
     each = [metrics.ngram_diversity(g) for g in GROUPS]
-    assert found["ngram_diversity"] == pytest.approx(np.mean(each), rel=1e-12)
-    assert found["corpus_bleu"] is None
+    assert row["ngram_diversity"] == pytest.approx(np.mean(each), rel=1e-12)
+    assert row["corpus_bleu"] is None
     first = [[group[0]] * 3 for group in GROUPS]
     assert table["first"]["corpus_bleu"] == metrics.corpus_bleu(first, GROUPS, groups=True)
     assert any("means over groups" in note for note in table.notes)
@@ -115,19 +115,19 @@ def test_molecules_that_are_none_count_for_validity_alone():
     pytest.importorskip("rdkit")
     smiles = ["CCO", "OCC", "c1ccccc1", "C(C", "CC(=O)O"]
     table = metrics.table({"x": smiles}, "morgan", reference=["CCO", "CCN"])
-    found = table["x"]
-    assert (found["n"], found["validity"], found["uniqueness"]) == (4, 0.8, 0.75)
-    assert found["novelty"] == pytest.approx(2 / 3)
+    row = table["x"]
+    assert (row["n"], row["validity"], row["uniqueness"]) == (4, 0.8, 0.75)
+    assert row["novelty"] == pytest.approx(2 / 3)
     valid = [text for text in smiles if text != "C(C"]
-    assert found["vendi_score"] == vm.score(valid, "morgan")
+    assert row["vendi_score"] == vm.score(valid, "morgan")
     assert "1 of the 5 samples of 'x' are no molecules; n and all figures but Valid" in table.notes[0]
     compared = metrics.table({"x": valid}, "morgan", reference=["CCO", "C(C"], metrics=["molecules"])
     assert compared.notes == ("1 of the 2 samples of the reference are no molecules; they are left out.",)
 
 
 def test_probabilities_by_kernel_or_beside_vectors():
-    own = metrics.table({"x": ROWS}, "probability-product")
-    assert columns_of(own) == [
+    own_table = metrics.table({"x": ROWS}, "probability-product")
+    assert columns_of(own_table) == [
         "n",
         "inception_score",
         "number_of_modes",
@@ -137,11 +137,11 @@ def test_probabilities_by_kernel_or_beside_vectors():
     ]
     beside = metrics.table({"x": REAL[:50]}, probabilities={"x": ROWS})
     for name in ("inception_score", "number_of_modes", "mode_diversity"):
-        assert own["x"][name] == beside["x"][name]
+        assert own_table["x"][name] == beside["x"][name]
     logits = np.log(ROWS + 1e-300)
     kernel = vm.kernels.ProbabilityProduct(logits=True)
     assert metrics.table({"x": logits}, kernel)["x"]["mode_diversity"] == pytest.approx(
-        own["x"]["mode_diversity"]
+        own_table["x"]["mode_diversity"]
     )
 
 
@@ -212,22 +212,22 @@ def test_named_after_the_paper_and_on_request():
         "f_recall",
         "vendi_score",
     ]
-    row, found = table["model"], metrics.birthday_paradox(collections["model"], threshold=0.9)
-    assert row["birthday_paradox"] == float(found)
-    assert table.to_frame().loc[1, "birthday_paradox_high"] == found.high
+    row, result = table["model"], metrics.birthday_paradox(collections["model"], threshold=0.9)
+    assert row["birthday_paradox"] == float(result)
+    assert table.to_frame().loc[1, "birthday_paradox_high"] == result.high
     assert row["grid_coverage"] == metrics.grid_coverage(collections["model"], bounds=(-6, 6), bins=3)
     curve = metrics.precision_recall_curve(collections["model"], REAL, clusters=5, runs=2)
     assert (row["f_precision"], row["f_recall"]) == (curve.f_precision, curve.f_recall)
     assert table["real"]["f_recall"] is None
     assert any("Birthday paradox: the interval of the sampling error" in note for note in table.notes)
     # Nothing collides: an infinite figure and one end of its interval.
-    apart = metrics.table(
+    separate = metrics.table(
         {"x": REAL}, metrics=["birthday_paradox"], options={"birthday_paradox": {"threshold": 1}}
     )
-    assert apart["x"]["birthday_paradox"] == np.inf
-    assert "∞" in apart.to_markdown()
-    assert (low := apart.to_dict()["rows"][0]["birthday_paradox_low"]) > 1
-    assert f"where it is ∞, the lower end of the interval is {low:,.4g}." in apart.notes[0]
+    assert separate["x"]["birthday_paradox"] == np.inf
+    assert "∞" in separate.to_markdown()
+    assert (low := separate.to_dict()["rows"][0]["birthday_paradox_low"]) > 1
+    assert f"where it is ∞, the lower end of the interval is {low:,.4g}." in separate.notes[0]
     shared = {**options["grid_coverage"], "quality": np.ones(len(REAL))}
     with pytest.raises(InputError, match="no QD-score in a table"):
         metrics.table({"x": REAL}, metrics=["grid_coverage"], options={"grid_coverage": shared})
@@ -244,11 +244,11 @@ def test_weights_of_distributions(tmp_path):
     (tmp_path / "rows.csv").write_text("p,q,w\n0.5,0.5,0.2\n0.9,0.1,0.5\n0.1,0.9,0.3\n")
     rows = vm.read(tmp_path / "rows.csv", samples=["p", "q"], weight="w")
     names = ["jensen_shannon_diversity", "mode_diversity"]
-    found = metrics.table({"x": rows}, "probability-product", metrics=names)["x"]
+    row = metrics.table({"x": rows}, "probability-product", metrics=names)["x"]
     for name in names:
-        plain = [[0.5, 0.5], [0.9, 0.1], [0.1, 0.9]]
-        assert found[name] == getattr(metrics, name)(plain, weights=[0.2, 0.5, 0.3])
-        assert found[name] != getattr(metrics, name)(plain)
+        as_json = [[0.5, 0.5], [0.9, 0.1], [0.1, 0.9]]
+        assert row[name] == getattr(metrics, name)(as_json, weights=[0.2, 0.5, 0.3])
+        assert row[name] != getattr(metrics, name)(as_json)
 
 
 def test_texts_of_one_group_are_no_independent_samples():
@@ -339,16 +339,16 @@ def test_groups_of_which_some_are_small_and_metrics_of_all_texts():
         reference="y",
         metrics=["intdiv", "self_bleu", "pairwise_bleu", "frechet_distance"],
     )
-    found, whole = table["x"], [text for group in GROUPS for text in group]
-    fitted = RBF("median").fit(lengths(flat + whole))  # on texts, not on lists of them
+    result, all_texts = table["x"], [text for group in GROUPS for text in group]
+    fitted = RBF("median").fit(lengths(flat + all_texts))  # on texts, not on lists of them
     each = [metrics.intdiv(lengths(group), fitted) for group in groups if group]
-    assert found["intdiv"] == pytest.approx(np.mean(each), rel=1e-12)
+    assert result["intdiv"] == pytest.approx(np.mean(each), rel=1e-12)
     scores = [vm.score(lengths(group), fitted) for group in groups if group]
-    assert found["vendi_score"] == pytest.approx(np.mean(scores), rel=1e-12)
-    assert found["self_bleu"] == metrics.self_bleu(groups, groups=True)
-    assert found["pairwise_bleu"] == metrics.pairwise_bleu(groups, groups=True)
-    distance = metrics.frechet_distance(lengths(flat), lengths(whole))
-    assert found["frechet_distance"] == pytest.approx(distance, rel=1e-9)
+    assert result["vendi_score"] == pytest.approx(np.mean(scores), rel=1e-12)
+    assert result["self_bleu"] == metrics.self_bleu(groups, groups=True)
+    assert result["pairwise_bleu"] == metrics.pairwise_bleu(groups, groups=True)
+    distance = metrics.frechet_distance(lengths(flat), lengths(all_texts))
+    assert result["frechet_distance"] == pytest.approx(distance, rel=1e-9)
     assert table.notes[1:] == (
         "IntDiv, Self-BLEU, VS: means over groups, and ± is their standard error.",
         "Pairwise BLEU, FD: of all groups together.",
@@ -437,16 +437,16 @@ def test_functions_of_ones_own():
 
 
 def test_what_stands_behind_plus_minus_is_what_the_function_says():
-    own = {"mine": lambda rows: metrics.kernel_distance(rows, REAL), "inception_score": None}
-    table = metrics.table({"x": MODEL[:50]}, metrics=own, probabilities={"x": ROWS})
+    own_metrics = {"mine": lambda rows: metrics.kernel_distance(rows, REAL), "inception_score": None}
+    table = metrics.table({"x": MODEL[:50]}, metrics=own_metrics, probabilities={"x": ROWS})
     assert table.notes == (
         "± is, for mine: the interval of the sampling error; for IS: the standard deviation over splits.",
     )
 
 
 def test_titles_of_ones_own_and_the_place_of_the_score():
-    own = {"FID": "frechet_distance", "Diversity": "vendi_score", "intdiv": None}
-    table = metrics.table({"x": MODEL}, reference=REAL, metrics=own)
+    own_metrics = {"FID": "frechet_distance", "Diversity": "vendi_score", "intdiv": None}
+    table = metrics.table({"x": MODEL}, reference=REAL, metrics=own_metrics)
     assert [column.title for column in table.columns] == ["n", "FID", "Diversity", "IntDiv"]
     assert columns_of(table) == ["n", "FID", "vendi_score", "intdiv"]
     assert table["x"]["FID"] == metrics.frechet_distance(MODEL, REAL)
@@ -478,8 +478,8 @@ def test_one_text_a_group_has_no_self_bleu():
 
 
 def test_what_the_figures_leave_open_is_noted():
-    few = metrics.table({"x": MODEL[:6]}, reference=REAL[:5], metrics=["frechet_distance"])
-    assert any("as few as 5 items in 6 columns" in note for note in few.notes)
+    small = metrics.table({"x": MODEL[:6]}, reference=REAL[:5], metrics=["frechet_distance"])
+    assert any("as few as 5 items in 6 columns" in note for note in small.notes)
     enough = metrics.table({"x": MODEL}, reference=REAL, metrics=["frechet_distance"])
     assert not any("as few as" in note for note in enough.notes)
     unused = metrics.table({"x": CAPTIONS}, "ngram", reference=CAPTIONS[:2])
@@ -498,7 +498,7 @@ def test_the_seed_reaches_every_metric_that_draws():
     assert (
         table["x"]["inception_score"] == metrics.inception_score(ROWS, rng=3) != metrics.inception_score(ROWS)
     )
-    own = metrics.table(
+    own_table = metrics.table(
         {"x": MODEL},
         reference=REAL,
         metrics=["kernel_distance"],
@@ -506,8 +506,8 @@ def test_the_seed_reaches_every_metric_that_draws():
         rng=3,
     )
     expected = metrics.kernel_distance(MODEL, REAL, subsets=2, subset_size=9, rng=5)
-    assert own["x"]["kernel_distance"] == expected
-    assert "kernel_distance_error" not in own.to_frame()  # there is none
+    assert own_table["x"]["kernel_distance"] == expected
+    assert "kernel_distance_error" not in own_table.to_frame()  # there is none
 
 
 def test_bounds_of_an_approximate_score_are_shown():
@@ -517,10 +517,10 @@ def test_bounds_of_an_approximate_score_are_shown():
         return vm.score(rows, RBF(1.0), method="lowrank", tol=0.1)
 
     table = metrics.table({"x": REAL[:, :3]}, RBF(1.0), metrics={"rough": rough})
-    cell, found = table.cells[0][1], rough(REAL[:, :3])
-    assert (cell.value, cell.low, cell.high) == (found, *found.bounds)
+    cell, result = table.cells[0][1], rough(REAL[:, :3])
+    assert (cell.value, cell.low, cell.high) == (result, *result.bounds)
     assert cell.low < cell.high
-    assert cell.spread == max(cell.high - cell.value, cell.value - cell.low) > found.half_width
+    assert cell.spread == max(cell.high - cell.value, cell.value - cell.low) > result.half_width
     assert table.notes == ("± is, for rough: the bounds of the computation.",)
     assert {"rough_low", "rough_high", "vendi_score_low", "vendi_score_high"} <= set(table.to_frame().columns)
 
@@ -601,10 +601,10 @@ def test_a_frame_has_a_row_a_collection():
 
 
 def test_plain_values_are_ready_for_json():
-    plain = json.loads(json.dumps(two_rows().to_dict()))
-    assert plain["rows"][1]["frechet_distance"] is None
-    assert plain["rows"][0]["collection"] == NASTY
-    assert any("60 to 80 samples" in note for note in plain["notes"])
+    as_json = json.loads(json.dumps(two_rows().to_dict()))
+    assert as_json["rows"][1]["frechet_distance"] is None
+    assert as_json["rows"][0]["collection"] == NASTY
+    assert any("60 to 80 samples" in note for note in as_json["notes"])
     dates = metrics.table({pd.Timestamp("2020"): REAL, ("a", 1): REAL}, metrics=[])
     rows = json.loads(json.dumps(dates.to_dict()))["rows"]
     assert [row["collection"] for row in rows] == ["2020-01-01 00:00:00", ["a", 1]]
@@ -628,8 +628,8 @@ def test_plain_values_are_ready_for_json():
 def test_digits_of_a_column(values, digits, shown):
     from vendimeter.present.tables import Cell, Column, grid
 
-    found = grid([Column("x", "x")], [[Cell(value)] for value in values], digits)
-    assert [row[0][0] for row in found] == shown
+    result = grid([Column("x", "x")], [[Cell(value)] for value in values], digits)
+    assert [row[0][0] for row in result] == shown
 
 
 def test_an_error_shows_with_two_digits():

@@ -167,19 +167,21 @@ def molecules(
     >>> found.scaffolds, found.scaffold_diversity, round(found.nearest_similarity, 4)
     (1, 0.5, 0.6889)
     """
-    chosen, ks = _fingerprint(kernel), _sizes(unique_at)
+    fingerprint, ks = _fingerprint(kernel), _uniqueness_sizes(unique_at)
     min_rings = whole_number(min_rings, "min_rings")
     for option, value in (("stereo", stereo), ("nearest", nearest)):
         check_flag(value, option)
     check_progress(progress)
-    reader = _Reader(chosen, bool(stereo))
+    reader = _Reader(fingerprint, bool(stereo))
     with showing(progress):
-        found = reader.read(samples)
+        generated = reader.read(samples)
         if reference is None:
-            return MoleculeFigures(**_own(found, ks))
+            return MoleculeFigures(**_figures(generated, ks))
         with about("reference"):
-            known = reader.read(reference, fingerprints=bool(nearest), needed=True)
-        return MoleculeFigures(**_own(found, ks), **_compared(found, known, min_rings))
+            compared_with = reader.read(reference, fingerprints=bool(nearest), required=True)
+        return MoleculeFigures(
+            **_figures(generated, ks), **_reference_figures(generated, compared_with, min_rings)
+        )
 
 
 def _fingerprint(kernel: Any) -> Fingerprint:
@@ -193,7 +195,7 @@ def _fingerprint(kernel: Any) -> Fingerprint:
     return chosen
 
 
-def _sizes(unique_at: Any) -> list[int]:
+def _uniqueness_sizes(unique_at: Any) -> list[int]:
     """The sizes for which uniqueness is wanted, each once."""
     several = isinstance(unique_at, list | tuple | range) or getattr(unique_at, "ndim", 0) == 1
     return list(dict.fromkeys(whole_number(k, "unique_at") for k in (unique_at if several else [unique_at])))
@@ -207,63 +209,65 @@ class _Molecules:
     """The different molecules of a collection, in order of first appearance, and which of them its valid items are."""
 
     n: int  # items, the invalid ones included
-    order: np.ndarray  # the molecule that each valid item is
-    names: dict[str, int]  # canonical SMILES → number of the molecule
+    indices: np.ndarray  # the index of the molecule that each valid item is
+    names: dict[str, int]  # canonical SMILES → index of the molecule
     scaffolds: list[str]  # of each molecule; an empty text where it has no rings
     rings: dict[str, int]  # how many each scaffold has
     rows: np.ndarray  # the different fingerprints: eight bits a byte, or counts
-    copies: np.ndarray  # how many of the valid items have each
+    copies: np.ndarray  # how many of the valid items have each of these
 
     def scaffold_counts(self, min_rings: int) -> Counter[str]:
         """How many of the valid items have each scaffold of so many rings."""
         counts: Counter[str] = Counter()
-        for scaffold, copies in zip(self.scaffolds, np.bincount(self.order).tolist(), strict=True):
+        for scaffold, copies in zip(self.scaffolds, np.bincount(self.indices).tolist(), strict=True):
             if scaffold and self.rings[scaffold] >= min_rings:
                 counts[scaffold] += copies
         return counts
 
 
 class _Reader:
-    """Reads each item once, and of each molecule takes what is needed the first time that it comes."""
+    """Reads every item, and computes scaffold and fingerprint of a molecule where it appears first."""
 
     def __init__(self, kernel: Fingerprint, stereo: bool):
         self._chem = require("rdkit.Chem", extra="molecules", purpose="molecules")
         self._quiet = require("rdkit.rdBase", extra="molecules", purpose="molecules").BlockLogs
         self._kernel, self._stereo = kernel, stereo
 
-    def read(self, samples: Any, *, fingerprints: bool = True, needed: bool = False) -> _Molecules:
-        """The molecules of a collection; an error where no item can be one, or with `needed` where none is."""
+    def read(self, samples: Any, *, fingerprints: bool = True, required: bool = False) -> _Molecules:
+        """The molecules of a collection; an error where no item can be one, or with `required` where none is."""
         items = as_items(samples, kernel="molecules")
         self._refuse_others(items)
         self._refuse_large(items)
-        order: list[int] = []
+        indices: list[int] = []
         names: dict[str, int] = {}
         scaffolds: list[str] = []
         rings: dict[str, int] = {}
         rows: list[np.ndarray] = []
         with Progress("Reading molecules") as bar:
-            for part in parts(items):
-                new = []
+            for span in parts(items):
+                new_molecules = []
                 with self._quiet():
-                    for molecule in self._molecules(items[part]):
-                        number = names.setdefault(self._chem.MolToSmiles(molecule), len(names))
-                        order.append(number)
-                        if number == len(scaffolds):
+                    for molecule in self._molecules(items[span]):
+                        index = names.setdefault(self._chem.MolToSmiles(molecule), len(names))
+                        indices.append(index)
+                        if index == len(scaffolds):
                             scaffolds.append(self._scaffold(molecule, rings))
-                            new.append(molecule)
-                if new and fingerprints:
-                    rows.append(_packed(self._kernel.fingerprints(new)))
-                bar.step(part.stop / len(items))
-        if needed and not order:
+                            new_molecules.append(molecule)
+                if new_molecules and fingerprints:
+                    rows.append(_pack_bits(self._kernel.fingerprints(new_molecules)))
+                bar.step(span.stop / len(items))
+        if required and not indices:
             raise InputError(
                 f"none of the {len(items):,} items is a molecule, and item 0 {parse(items[0])[1]}; expected SMILES, or "
                 "molecules of RDKit, to compare with."
             )
-        which = np.array(order, dtype=np.int64)
-        return _Molecules(len(items), which, names, scaffolds, rings, *_distinct(rows, which))
+        item_indices = np.array(indices, dtype=np.int64)
+        return _Molecules(
+            len(items), item_indices, names, scaffolds, rings, *_distinct_rows(rows, item_indices)
+        )
 
     def _refuse_others(self, items: Sequence[Any]) -> None:
-        """Where everything is a number, or bytes, the wrong thing was passed: it is no poor generator."""
+        """Refuse items none of which is a text or a molecule: that is a wrong argument, not a poor generator."""
         kinds = (str, self._chem.Mol)
         if any(isinstance(item, kinds) for item in items):
             return
@@ -276,18 +280,18 @@ class _Reader:
             )
 
     def _refuse_large(self, items: Sequence[Any]) -> None:
-        """A molecule that RDKit is not given may well be valid, so that it cannot be counted as if it were not."""
+        """Refuse items too large to be parsed: they may well be valid, so that they cannot count as invalid."""
         for i, item in enumerate(items):
-            found = None
+            reason = None
             if isinstance(item, str):
-                found = too_large(item)
+                reason = too_large(item)
             elif isinstance(item, self._chem.Mol) and item.GetNumHeavyAtoms() > MOST_ATOMS:
-                found = too_many(item.GetNumHeavyAtoms())
-            if found is not None:
-                raise InputError(f"item {i} {found}. Leave it out.", item=i)
+                reason = too_many(item.GetNumHeavyAtoms())
+            if reason is not None:
+                raise InputError(f"item {i} {reason}. Leave it out.", item=i)
 
     def _molecules(self, items: Sequence[Any]) -> Iterator[Any]:
-        """The molecules of the valid items, newly made here."""
+        """The molecules of the valid items, parsed anew, so that those of the user are not changed."""
         texts: list[Any] = [self._text(item) if isinstance(item, self._chem.Mol) else item for item in items]
         for text, molecule in zip(texts, readable(texts)[0], strict=True):
             if molecule is None:
@@ -318,90 +322,96 @@ class _Reader:
         return scaffold
 
 
-def _packed(rows: np.ndarray) -> np.ndarray:
-    """Truth values as bits, eight a byte; counts as they are."""
+def _pack_bits(rows: np.ndarray) -> np.ndarray:
+    """Boolean fingerprints packed to bits, eight a byte; counts as they are."""
     return np.packbits(rows, axis=1, bitorder="little") if rows.dtype == bool else rows
 
 
-def _distinct(parts: list[np.ndarray], order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different ones among the fingerprints of the molecules, and how many of the items have each."""
+def _distinct_rows(parts: list[np.ndarray], molecule_of_item: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct fingerprints of the molecules, and how many of the items have each."""
     if not parts:
         return np.empty((0, 1), dtype=np.uint8), np.empty(0, dtype=np.int64)
     rows = np.concatenate(parts)
-    whole = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
-    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
-    return rows[first], np.bincount(which[order])
+    row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+    _, first, distinct_of_row = np.unique(row_bytes, return_index=True, return_inverse=True)
+    return rows[first], np.bincount(distinct_of_row[molecule_of_item])
 
 
 # ---------------------------------------------------------------------------------------------------------- figures
 
 
-def _own(found: _Molecules, unique_at: Sequence[int]) -> dict[str, Any]:
-    """The figures that need no reference."""
-    valid, unique, scaffolds = len(found.order), len(found.names), len(found.rings)
-    first, second = _internal(found.rows, found.copies) if valid else (NAN, NAN)
+def _figures(generated: _Molecules, unique_at: Sequence[int]) -> dict[str, Any]:
+    """The figures of the samples alone."""
+    valid, unique, scaffolds = len(generated.indices), len(generated.names), len(generated.rings)
+    first, second = _internal_diversities(generated.rows, generated.copies) if valid else (NAN, NAN)
     return {
-        "n": found.n,
+        "n": generated.n,
         "valid": valid,
-        "validity": valid / found.n,
+        "validity": valid / generated.n,
         "unique": unique,
-        "uniqueness": _share(unique, valid),
-        "unique_at": {k: len(np.unique(found.order[:k])) / k for k in unique_at if k <= valid},
+        "uniqueness": _ratio(unique, valid),
+        "unique_at": {k: len(np.unique(generated.indices[:k])) / k for k in unique_at if k <= valid},
         "intdiv": first,
         "intdiv2": second,
         "scaffolds": scaffolds,
-        "scaffold_diversity": _share(scaffolds, unique),
+        "scaffold_diversity": _ratio(scaffolds, unique),
     }
 
 
-def _compared(found: _Molecules, known: _Molecules, min_rings: int) -> dict[str, Any]:
-    """The figures that need one."""
-    near = NAN
-    if len(found.rows) and len(known.rows):
-        near = float(found.copies @ _nearest(found.rows, known.rows)) / len(found.order)
+def _reference_figures(generated: _Molecules, reference: _Molecules, min_rings: int) -> dict[str, Any]:
+    """The figures that compare with a reference."""
+    nearest_similarity = NAN
+    if len(generated.rows) and len(reference.rows):
+        nearest_similarity = float(
+            generated.copies @ _nearest_similarities(generated.rows, reference.rows)
+        ) / len(generated.indices)
     return {
-        "novelty": _share(len(found.names.keys() - known.names.keys()), len(found.names)),
-        "nearest_similarity": near,
-        "scaffold_similarity": _cosine(found.scaffold_counts(min_rings), known.scaffold_counts(min_rings)),
-        "scaffold_novelty": _share(len(found.rings.keys() - known.rings.keys()), len(found.rings)),
-        "reference_valid": len(known.order),
-        "reference_invalid": known.n - len(known.order),
+        "novelty": _ratio(len(generated.names.keys() - reference.names.keys()), len(generated.names)),
+        "nearest_similarity": nearest_similarity,
+        "scaffold_similarity": _cosine(
+            generated.scaffold_counts(min_rings), reference.scaffold_counts(min_rings)
+        ),
+        "scaffold_novelty": _ratio(
+            len(generated.rings.keys() - reference.rings.keys()), len(generated.rings)
+        ),
+        "reference_valid": len(reference.indices),
+        "reference_invalid": reference.n - len(reference.indices),
     }
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else NAN
+def _ratio(count: int, total: int) -> float:
+    return count / total if total else NAN
 
 
 def _cosine(left: Counter[str], right: Counter[str]) -> float:
-    """The cosine of two vectors of counts, from whole numbers; NaN where one has none."""
+    """The cosine of two vectors of counts, in integer arithmetic; NaN where one is empty."""
     if not left or not right:
         return NAN
     product = sum(count * right[scaffold] for scaffold, count in left.items())
     return product / math.sqrt(sum(c * c for c in left.values()) * sum(c * c for c in right.values()))
 
 
-def _similarity(rows: np.ndarray) -> Similarity:
+def _tanimoto(rows: np.ndarray) -> Similarity:
     if rows.dtype != np.uint8:
         return Jaccard().similarity(rows)
     return ratios_of_bits(Bits(rows, 8 * rows.shape[1]))
 
 
-def _internal(rows: np.ndarray, copies: np.ndarray) -> tuple[float, float]:
+def _internal_diversities(rows: np.ndarray, copies: np.ndarray) -> tuple[float, float]:
     """IntDiv_p for p = 1 and 2."""
     sets = Bits(rows, 8 * rows.shape[1]).unpacked() if rows.dtype == np.uint8 else rows
     first, second = (float(intdiv(sets, Jaccard(), p=p, counts=copies)) for p in (1, 2))
     return first, second
 
 
-def _nearest(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """For each fingerprint the largest similarity to one of the others, from blocks that are not kept."""
-    similarity = _similarity(np.concatenate([rows, others]))
+def _nearest_similarities(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The largest similarity of each fingerprint to one of the others, computed in blocks."""
+    similarity = _tanimoto(np.concatenate([rows, others]))
     largest = np.zeros(len(rows))
     with Progress("Nearest molecules") as bar:
-        for part in parts_of(len(rows), SIDE):
+        for span in parts_of(len(rows), SIDE):
             for other in parts_of(len(others), SIDE):
                 columns = slice(len(rows) + other.start, len(rows) + other.stop)
-                np.maximum(largest[part], similarity.block(part, columns).max(axis=1), out=largest[part])
-            bar.step(part.stop / len(rows))
+                np.maximum(largest[span], similarity.block(span, columns).max(axis=1), out=largest[span])
+            bar.step(span.stop / len(rows))
     return largest

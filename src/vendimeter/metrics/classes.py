@@ -1,4 +1,8 @@
-"""Diversity of classes: Hill numbers of counts, modes, Mode Diversity, Inception Score and Jensen–Shannon diversity."""
+"""Diversity of classes: Hill numbers of counts, modes, Mode Diversity, Inception Score and Jensen–Shannon diversity.
+
+All but Hill numbers are of what classifiers say of the samples: class probabilities, which are read block by block in
+float64, or labels.
+"""
 
 from __future__ import annotations
 
@@ -49,133 +53,22 @@ from vendimeter.spectrum import hill as hill_number
 from vendimeter.spectrum import parse_orders
 
 __all__ = [
+    "ClassProbabilities",
     "InceptionScore",
-    "Rows",
     "hill",
     "inception_score",
     "jensen_shannon_diversity",
-    "labels_of",
+    "label_codes",
     "mode_diversity",
     "number_of_modes",
-    "predicted",
+    "predicted_classes",
 ]
 
-
-# --------------------------------------------------------------------------------------------------------- predictions
-
-# What classifiers say of samples: class probabilities block by block, predicted classes, and labels.
-
-MOST_JOINT = 1 << 20  # joint classes of several classifiers that are written out
+# Joint classes of several classifiers that are written out, at most.
+MOST_JOINT = 1 << 20
 
 
-class Rows:
-    """Class probabilities, block by block in float64; of several classifiers, those of the joint classes."""
-
-    def __init__(self, samples: Any, metric: str, logits: Any):
-        channels = _channels(samples, metric, logits)
-        self._roots: Features = multiply_features(channels)
-        self.n, self.width = self._roots.n, self._roots.width
-        if len(channels) > 1 and self.width > MOST_JOINT:
-            raise TooLargeError(
-                f"the channels have {self.width:,} joint classes, and {metric} writes out {MOST_JOINT:,} at most; "
-                "expected fewer. number_of_modes has no such limit."
-            )
-
-    def parts(self, count: int) -> list[slice]:
-        """Blocks of so many rows."""
-        most = BLOCK_BYTES if self._roots.like is None else DEVICE_BYTES
-        return blocks(count, self.width, most=most)
-
-    def read(self, index: Index) -> Any:
-        """Some rows; each sums to 1."""
-        roots = self._roots.rows(index)
-        if self._roots.sparse:
-            roots = roots.toarray()
-        return roots * roots
-
-
-def predicted(samples: Any, metric: str, logits: Any) -> np.ndarray:
-    """The class of each sample as a whole number; of several classifiers, that of their answers together."""
-    channels = _channels(samples, metric, logits)
-    answers = np.empty((channels[0].n, len(channels)), dtype=np.int64)
-    for c, channel in enumerate(channels):
-        most = BLOCK_BYTES if channel.like is None else DEVICE_BYTES
-        for part in blocks(channel.n, channel.width, most=most):
-            channel.rows(part)  # for its checks; the numbers as given rank the classes without rounding
-            given = (
-                channel.data[part].toarray()
-                if channel.sparse
-                else double(select(channel.data, part), copy=False)
-            )
-            answers[part, c] = to_host(namespace(given).argmax(given, axis=1))
-    return np.unique(answers, axis=0, return_inverse=True)[1].ravel()
-
-
-def _channels(samples: Any, metric: str, logits: Any) -> Sequence[FeatureRows]:
-    """The square roots of class probabilities, read as the kernel of class probabilities reads them."""
-    check_flag(logits, "logits")
-    expected = f"{metric} expected class probabilities, one row a sample."
-    if isinstance(samples, str | bytes):
-        raise InputError(f"samples is the single text {brief(samples)}; {expected}")
-    shape = getattr(samples, "shape", None)
-    if shape is None and isinstance(samples, Sequence) and len(samples) and np.isscalar(samples[0]):
-        shape = (len(samples),)
-    plain = not (is_frame_column(samples) or _nested(samples))
-    if plain and isinstance(shape, tuple) and len(shape) < 2:
-        raise InputError(f"samples has shape {shape_of(shape)}; {expected}")
-    return channels_of(samples, logits=bool(logits), reader=metric, instead="For logits pass logits=True.")
-
-
-def _nested(samples: Any) -> bool:
-    return isinstance(samples, np.ndarray) and samples.dtype == object and samples.ndim == 1
-
-
-# ------------------------------------------------------------------------------------------------------------- labels
-
-
-def labels_of(samples: Any, metric: str) -> np.ndarray | None:
-    """Labels as whole numbers from 0 up, or None where the samples are rows of numbers."""
-    refuse_masked(samples, "samples")
-    items: Any = local(known(samples))
-    if is_frame_column(items):
-        items = to_list(items)
-    if is_foreign(items) and items.ndim == 1:
-        items = to_host(items)
-    if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype == object:
-        items = items.tolist()
-    if isinstance(items, np.ndarray) and items.ndim == 1:
-        if len(items) == 0:
-            raise EmptyError(EMPTY)
-        if items.dtype.kind not in "biuUS":
-            raise _no_labels(f"samples has shape {shape_of(items.shape)} and dtype {items.dtype}", metric)
-        return np.unique(items, return_inverse=True)[1]
-    if (
-        not isinstance(items, list | tuple)
-        or not items
-        or not (np.isscalar(items[0]) or is_missing(items[0]))
-    ):
-        return None
-    found: dict[Any, int] = {}
-    for i, item in enumerate(items):
-        if is_missing(item):
-            raise InputError(
-                f"item {i} is missing ({brief(item)}); {metric} expected a label. Fill or drop it.", item=i
-            )
-        if not isinstance(item, str | bytes | bool | int | np.integer | np.bool_):
-            raise _no_labels(f"item {i} is {brief(item)}", metric).at(item=i)
-        found.setdefault(item, len(found))
-    return np.array([found[item] for item in items])
-
-
-def _no_labels(seen: str, metric: str) -> InputError:
-    return InputError(
-        f"{seen}; {metric} expected labels, whole numbers or texts, or class probabilities, one row a sample."
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------- classes
-
-# ------------------------------------------------------------------------------------------------------ Hill numbers
+# --------------------------------------------------------------------------------------------------------- Hill numbers
 
 
 @collected
@@ -222,33 +115,35 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
     orders, several = parse_orders(q)
     rows, single = _sites(samples)
     numbers = np.empty((rows.shape[0], len(orders)))
-    for part in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
-        some = rows[part].toarray() if is_sparse(rows) else to_host(select(rows, part))
-        with np.errstate(over="ignore"):  # what is too large for float64 is not finite, and said so
-            counts = some.astype(np.float64)
-        _check_counts(counts, part.start, single)
+    for span in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
+        block = rows[span].toarray() if is_sparse(rows) else to_host(select(rows, span))
+        with np.errstate(
+            over="ignore"
+        ):  # numbers too large for float64 become infinite, which is an error below
+            counts = block.astype(np.float64)
+        _check_counts(counts, span.start, single)
         counts /= counts.max(axis=1, keepdims=True)  # so that no sum overflows
-        numbers[part] = np.stack([_hill(some, counts, order) for order in orders], axis=-1)
+        numbers[span] = np.stack([_hill(block, counts, order) for order in orders], axis=-1)
     if not several:
         numbers = numbers[:, 0]
     return (numbers[0] if several else float(numbers[0])) if single else numbers
 
 
-def _hill(given: np.ndarray, counts: np.ndarray, q: float) -> np.ndarray:
-    if q == 0:  # as given: the smallest may have vanished beside the largest
-        return np.count_nonzero(given, axis=1).astype(np.float64)
+def _hill(raw_counts: np.ndarray, counts: np.ndarray, q: float) -> np.ndarray:
+    if q == 0:  # of the raw counts: dividing by the largest may have made the smallest 0
+        return np.count_nonzero(raw_counts, axis=1).astype(np.float64)
     return hill_number(counts, q)
 
 
 def _sites(samples: Any) -> tuple[Any, bool]:
-    """Counts, a row a site, where they lie; and whether there is one site, given by itself."""
+    """Counts on their device, a row a site; and whether they were a single site of one dimension."""
     refuse_masked(samples, "samples")
     expected = "hill expected counts of species: numbers in a list, a Counter, or a row of them a site"
     refuse_set(samples, "counts")
     if isinstance(samples, Mapping) and not is_sparse(samples):
-        odd = next((key for key, count in samples.items() if hasattr(count, "__len__")), None)
-        if odd is not None:
-            raise InputError(f"samples[{brief(odd)}] is {brief(samples[odd])}; {expected}.")
+        nested = next((key for key, count in samples.items() if hasattr(count, "__len__")), None)
+        if nested is not None:
+            raise InputError(f"samples[{brief(nested)}] is {brief(samples[nested])}; {expected}.")
         samples = list(samples.values())
     elif is_table(samples):
         samples = tables.matrix(samples)
@@ -274,7 +169,7 @@ def _sites(samples: Any) -> tuple[Any, bool]:
 
 
 def _check_counts(counts: np.ndarray, first: int, single: bool) -> None:
-    """Finite, from 0 up, and not all of them 0."""
+    """Refuse counts that are not finite, negative, or all 0."""
     bad = ~(np.isfinite(counts) & (counts >= 0))
     if bad.any():
         site, species = (int(k) for k in np.argwhere(bad)[0])
@@ -288,7 +183,7 @@ def _check_counts(counts: np.ndarray, first: int, single: bool) -> None:
         raise EmptyError(f"{whose} holds only zeros; the diversity of nothing is undefined. Leave it out.")
 
 
-# -------------------------------------------------------------------------------------------------------------- modes
+# ---------------------------------------------------------------------------------------------------------------- modes
 
 
 @collected
@@ -325,13 +220,13 @@ def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> in
     >>> number_of_modes(["cat", "dog", "cat"], least=2)
     1
     """
-    few = whole_number(least, "least")
-    labels = labels_of(samples, "number_of_modes")
+    min_count = whole_number(least, "least")
+    labels = label_codes(samples, "number_of_modes")
     if labels is None:
-        labels = predicted(samples, "number_of_modes", logits)
+        labels = predicted_classes(samples, "number_of_modes", logits)
     else:
         check_flag(logits, "logits")
-    return int(np.count_nonzero(np.bincount(labels) >= few))
+    return int(np.count_nonzero(np.bincount(labels) >= min_count))
 
 
 @collected
@@ -367,22 +262,22 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
     >>> round(mode_diversity(["cat", "dog", "cat", "cow"]), 4)
     2.8284
     """
-    labels = labels_of(samples, "mode_diversity")
+    labels = label_codes(samples, "mode_diversity")
     if labels is not None:
         check_flag(logits, "logits")
-        share, _ = probabilities(weights, None, len(labels))
-        return float(hill_number(np.bincount(labels, weights=share).astype(np.float64), 1))
-    rows = Rows(samples, "mode_diversity", logits)
-    share, n = probabilities(weights, None, rows.n)
+        shares, _ = probabilities(weights, None, len(labels))
+        return float(hill_number(np.bincount(labels, weights=shares).astype(np.float64), 1))
+    rows = ClassProbabilities(samples, "mode_diversity", logits)
+    shares, n = probabilities(weights, None, rows.n)
     total = np.zeros(rows.width)
-    for part in rows.parts(rows.n):
-        block = rows.read(part)
+    for span in rows.parts(rows.n):
+        block = rows.read(span)
         xp = namespace(block)
-        total += to_host(xp.sum(block, axis=0) / n if share is None else move(share[part], block) @ block)
+        total += to_host(xp.sum(block, axis=0) / n if shares is None else move(shares[span], block) @ block)
     return float(hill_number(total, 1))
 
 
-# ---------------------------------------------------------------------------------------------------- Inception Score
+# -------------------------------------------------------------------------------------------- divergences from the mean
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -458,16 +353,13 @@ def inception_score(
     count = whole_number(splits, "splits")
     if rng is not None:
         rng = check_rng(rng)
-    rows = Rows(samples, "inception_score", logits)
+    rows = ClassProbabilities(samples, "inception_score", logits)
     if count > rows.n:
         raise InputError(f"splits={count} and there are {rows.n} samples; expected at least one a split.")
     order = np.arange(rows.n) if rng is None else generator(rng, "inception score").permutation(rows.n)
     cuts = [i * rows.n // count for i in range(count + 1)]
     values = np.array([_exp_divergence(rows, np.sort(order[a:b])) for a, b in itertools.pairwise(cuts)])
     return InceptionScore(float(values.mean()), float(values.std()), values, rows.n)
-
-
-# ------------------------------------------------------------------------------------------ Jensen–Shannon diversity
 
 
 @collected
@@ -511,26 +403,133 @@ def jensen_shannon_diversity(samples: Any, *, weights: Any = None, logits: bool 
     >>> round(jensen_shannon_diversity([[1, 0], [0, 1]], weights=[0.9, 0.1]), 4)
     1.3841
     """
-    rows = Rows(samples, "jensen_shannon_diversity", logits)
-    share, _ = probabilities(weights, None, rows.n)
-    return _exp_divergence(rows, np.arange(rows.n), share)
+    rows = ClassProbabilities(samples, "jensen_shannon_diversity", logits)
+    shares, _ = probabilities(weights, None, rows.n)
+    return _exp_divergence(rows, np.arange(rows.n), shares)
 
 
-def _exp_divergence(rows: Rows, places: np.ndarray, shares: np.ndarray | None = None) -> float:
-    """exp(H(p̄) − the mean of H(p_i)), which is the exponential of the mean divergence from the mean p̄."""
-    total, negative = np.zeros(rows.width), 0.0
-    for part in rows.parts(len(places)):
-        block = rows.read(places[part])
+def _exp_divergence(
+    rows: ClassProbabilities, positions: np.ndarray, shares: np.ndarray | None = None
+) -> float:
+    """exp(H(p̄) − the mean of H(p_i)), the exponential of the mean divergence of rows from their mean p̄."""
+    total, negative_entropy = np.zeros(rows.width), 0.0
+    for span in rows.parts(len(positions)):
+        block = rows.read(positions[span])
         xp = namespace(block)
         terms = block * xp.log(xp.where(block > 0, block, xp.ones_like(block)))  # 0 log 0 = 0
         if shares is None:
-            total += to_host(xp.sum(block, axis=0)) / len(places)
-            negative += float(xp.sum(terms)) / len(places)
+            total += to_host(xp.sum(block, axis=0)) / len(positions)
+            negative_entropy += float(xp.sum(terms)) / len(positions)
         else:
-            weights = move(shares[part], block)
+            weights = move(shares[span], block)
             total += to_host(weights @ block)
-            negative += float(weights @ xp.sum(terms, axis=1))
-    apart = float(np.log(hill_number(total, 1))) + negative
-    # Between these by definition; what is outside is rounding.
-    most = len(places) if shares is None else float(hill_number(shares, 1))
-    return float(np.clip(np.exp(apart), 1.0, min(most, rows.width)))
+            negative_entropy += float(weights @ xp.sum(terms, axis=1))
+    divergence = float(np.log(hill_number(total, 1))) + negative_entropy
+    # The divergence lies between 0 and the logarithm of the upper bound; beyond is rounding.
+    upper_bound = len(positions) if shares is None else float(hill_number(shares, 1))
+    return float(np.clip(np.exp(divergence), 1.0, min(upper_bound, rows.width)))
+
+
+# --------------------------------------------------------------------------------------- class probabilities and labels
+
+
+class ClassProbabilities:
+    """Class probabilities, block by block in float64; of several classifiers, those of the joint classes."""
+
+    def __init__(self, samples: Any, metric: str, logits: Any):
+        channels = _channels(samples, metric, logits)
+        self._roots: Features = multiply_features(channels)
+        self.n, self.width = self._roots.n, self._roots.width
+        if len(channels) > 1 and self.width > MOST_JOINT:
+            raise TooLargeError(
+                f"the channels have {self.width:,} joint classes, and {metric} writes out {MOST_JOINT:,} at most; "
+                "expected fewer. number_of_modes has no such limit."
+            )
+
+    def parts(self, count: int) -> list[slice]:
+        """Blocks of so many rows."""
+        max_bytes = BLOCK_BYTES if self._roots.like is None else DEVICE_BYTES
+        return blocks(count, self.width, most=max_bytes)
+
+    def read(self, index: Index) -> Any:
+        """Some rows; each sums to 1."""
+        roots = self._roots.rows(index)
+        if self._roots.sparse:
+            roots = roots.toarray()
+        return roots * roots
+
+
+def predicted_classes(samples: Any, metric: str, logits: Any) -> np.ndarray:
+    """The most probable class of each sample as a whole number; of several classifiers, the joint class."""
+    channels = _channels(samples, metric, logits)
+    answers = np.empty((channels[0].n, len(channels)), dtype=np.int64)
+    for c, channel in enumerate(channels):
+        max_bytes = BLOCK_BYTES if channel.like is None else DEVICE_BYTES
+        for span in blocks(channel.n, channel.width, most=max_bytes):
+            channel.rows(span)  # for its checks; the user's numbers rank the classes without rounding
+            block = (
+                channel.data[span].toarray()
+                if channel.sparse
+                else double(select(channel.data, span), copy=False)
+            )
+            answers[span, c] = to_host(namespace(block).argmax(block, axis=1))
+    return np.unique(answers, axis=0, return_inverse=True)[1].ravel()
+
+
+def _channels(samples: Any, metric: str, logits: Any) -> Sequence[FeatureRows]:
+    """The square roots of class probabilities, read as the kernel of class probabilities reads them."""
+    check_flag(logits, "logits")
+    expected = f"{metric} expected class probabilities, one row a sample."
+    if isinstance(samples, str | bytes):
+        raise InputError(f"samples is the single text {brief(samples)}; {expected}")
+    shape = getattr(samples, "shape", None)
+    if shape is None and isinstance(samples, Sequence) and len(samples) and np.isscalar(samples[0]):
+        shape = (len(samples),)
+    is_array = not (is_frame_column(samples) or _nested(samples))
+    if is_array and isinstance(shape, tuple) and len(shape) < 2:
+        raise InputError(f"samples has shape {shape_of(shape)}; {expected}")
+    return channels_of(samples, logits=bool(logits), reader=metric, instead="For logits pass logits=True.")
+
+
+def _nested(samples: Any) -> bool:
+    return isinstance(samples, np.ndarray) and samples.dtype == object and samples.ndim == 1
+
+
+def label_codes(samples: Any, metric: str) -> np.ndarray | None:
+    """Labels as whole numbers from 0 up, or None where the samples are rows of numbers."""
+    refuse_masked(samples, "samples")
+    items: Any = local(known(samples))
+    if is_frame_column(items):
+        items = to_list(items)
+    if is_foreign(items) and items.ndim == 1:
+        items = to_host(items)
+    if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype == object:
+        items = items.tolist()
+    if isinstance(items, np.ndarray) and items.ndim == 1:
+        if len(items) == 0:
+            raise EmptyError(EMPTY)
+        if items.dtype.kind not in "biuUS":
+            raise _label_error(f"samples has shape {shape_of(items.shape)} and dtype {items.dtype}", metric)
+        return np.unique(items, return_inverse=True)[1]
+    if (
+        not isinstance(items, list | tuple)
+        or not items
+        or not (np.isscalar(items[0]) or is_missing(items[0]))
+    ):
+        return None
+    codes: dict[Any, int] = {}
+    for i, item in enumerate(items):
+        if is_missing(item):
+            raise InputError(
+                f"item {i} is missing ({brief(item)}); {metric} expected a label. Fill or drop it.", item=i
+            )
+        if not isinstance(item, str | bytes | bool | int | np.integer | np.bool_):
+            raise _label_error(f"item {i} is {brief(item)}", metric).at(item=i)
+        codes.setdefault(item, len(codes))
+    return np.array([codes[item] for item in items])
+
+
+def _label_error(seen: str, metric: str) -> InputError:
+    return InputError(
+        f"{seen}; {metric} expected labels, whole numbers or texts, or class probabilities, one row a sample."
+    )

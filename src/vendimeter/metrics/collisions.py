@@ -150,7 +150,7 @@ def birthday_paradox(
     >>> found.support, round(found.low, 2), round(found.high, 2)
     (3, 2.08, 61.93)
     """
-    level = within(threshold, "threshold", -1, 1, "a similarity")
+    min_similarity = within(threshold, "threshold", -1, 1, "a similarity")
     share = as_number(confidence)
     if not LEAST_CONFIDENCE <= share < 1:
         raise InputError(
@@ -166,61 +166,63 @@ def birthday_paradox(
     if n < 2:
         raise InputError("there is 1 item, and no pair that could collide; expected 2 or more.")
     if size is None:
-        figures, count, trials = _of_pairs(similarity, level, share)
+        figures, count, trials = _estimate_from_pairs(similarity, min_similarity, share)
     else:
         if size > n:
             raise InputError(f"batch={size} and there are {n} items; expected as many or fewer.")
         order = generator(seed, "birthday batches").permutation(n)
         batches = order[: n - n % size].reshape(-1, size)
-        figures, count, trials = _of_batches(similarity, batches, level, share)
-    value, low, high, bound = (max(1.0, figure) for figure in figures)
-    support = math.ceil(bound * (1 - 1e-12))  # no rounding adds an item
-    return BirthdayParadox(value, low, high, support, share, level, count, trials, n, size)
+        figures, count, trials = _estimate_from_batches(similarity, batches, min_similarity, share)
+    value, low, high, support_bound = (max(1.0, figure) for figure in figures)
+    support = math.ceil(support_bound * (1 - 1e-12))  # rounding up must not add an item to a whole number
+    return BirthdayParadox(value, low, high, support, share, min_similarity, count, trials, n, size)
 
 
-def _of_pairs(similarity: Similarity, level: float, confidence: float) -> tuple[list[float], int, int]:
-    """From all pairs: 1/p, the ends of its interval, the bound on the support, and what was counted."""
+def _estimate_from_pairs(
+    similarity: Similarity, min_similarity: float, confidence: float
+) -> tuple[list[float], int, int]:
+    """From all pairs: 1/p with its interval and the bound on the support; colliding pairs, and all pairs."""
     from scipy.special import gammaincinv
 
     n = similarity.n
-    places, group = same_items(similarity, np.arange(n))  # equal samples are taken together
+    positions, group = same_items(similarity, np.arange(n))  # equal samples are one item
     repeats = np.bincount(group)
-    entries = Entries(similarity if len(places) == n else similarity.take(places), places)
+    entries = Entries(similarity if len(positions) == n else similarity.take(positions), positions)
     others = repeats - 1  # with how many others a sample collides
-    for i, j, _ in entries.edges(level - entries.slack, label="birthday paradox"):
-        others += np.bincount(i, repeats[j], len(places)).astype(np.int64)
-        others += np.bincount(j, repeats[i], len(places)).astype(np.int64)
+    for i, j, _ in entries.edges(min_similarity - entries.slack, label="birthday paradox"):
+        others += np.bincount(i, repeats[j], len(positions)).astype(np.int64)
+        others += np.bincount(j, repeats[i], len(positions)).astype(np.int64)
     count, pairs = int(repeats @ others) // 2, n * (n - 1) // 2
     # Pairs share samples: the variance of their number is Σ others² − count, less what p² takes away.
     squares = float(np.sum(repeats * others.astype(np.float64) ** 2))
     variance = squares - count - (4 * n - 6) / (n * (n - 1)) * float(count) ** 2
     spread = max(1.0, variance / count) if count else 1.0
     tail = (1 - confidence) / 2
-    least = spread * float(gammaincinv(count / spread, tail)) if count else 0.0
-    most = spread * float(gammaincinv(count / spread + 1, 1 - tail))
-    bound = float(gammaincinv(count + 1, confidence))
-    return [_over(pairs, part) for part in (count, most, least, bound)], count, pairs
+    low = spread * float(gammaincinv(count / spread, tail)) if count else 0.0
+    high = spread * float(gammaincinv(count / spread + 1, 1 - tail))
+    largest = float(gammaincinv(count + 1, confidence))
+    return [_ratio(pairs, collisions) for collisions in (count, high, low, largest)], count, pairs
 
 
-def _of_batches(
-    similarity: Similarity, batches: np.ndarray, level: float, confidence: float
+def _estimate_from_batches(
+    similarity: Similarity, batches: np.ndarray, min_similarity: float, confidence: float
 ) -> tuple[list[float], int, int]:
-    """The same from the share of batches that have a collision."""
+    """The same from the share of batches with a collision; batches with one, and all batches."""
     count = 0
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     with Progress("birthday paradox") as progress:
-        for done, batch in enumerate(batches):
-            progress.step(done / len(batches))
-            places = np.sort(batch)
-            entries = Entries(similarity.take(places), places)
-            count += any(len(i) for i, _, _ in entries.edges(level - entries.slack))
-    total, pairs = len(batches), batches.shape[1] * (batches.shape[1] - 1) / 2
-    least, most = interval(count, total, confidence)
-    _, bound = interval(count, total, 2 * confidence - 1)  # one side of two
-    shares = (count / total, most, least, bound)
-    return [_over(pairs, -math.log1p(-part) if part < 1 else math.inf) for part in shares], count, total
+        for step, batch in enumerate(batches):
+            progress.step(step / len(batches))
+            positions = np.sort(batch)
+            entries = Entries(similarity.take(positions), positions)
+            count += any(len(i) for i, _, _ in entries.edges(min_similarity - entries.slack))
+    trials, pairs = len(batches), batches.shape[1] * (batches.shape[1] - 1) / 2
+    low, high = interval(count, trials, confidence)
+    _, largest = interval(count, trials, 2 * confidence - 1)  # one side of two
+    shares = (count / trials, high, low, largest)
+    return [_ratio(pairs, -math.log1p(-share) if share < 1 else math.inf) for share in shares], count, trials
 
 
-def _over(pairs: float, part: float) -> float:
-    return pairs / part if part else math.inf
+def _ratio(pairs: float, collisions: float) -> float:
+    return pairs / collisions if collisions else math.inf

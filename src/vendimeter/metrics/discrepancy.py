@@ -1,10 +1,15 @@
-"""The kernel distance of two sets, the squared maximum mean discrepancy: KID on features of Inception."""
+"""The kernel distance of two sets, the squared maximum mean discrepancy: KID on features of Inception.
+
+`kernel_distance` is the unbiased estimate from all pairs, or the mean of that over random subsets. Both, and the
+variance of the first, come from the sums that `PairSums` collects block by block, so that no matrix of all pairs is
+held.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,170 +30,11 @@ from vendimeter.similarity import Index
 
 __all__ = ["METRIC", "KernelDistance", "PairSums", "kernel_distance"]
 
-
-# ---------------------------------------------------------------------------------------------------- discrepancy sums
-
-# Sums of a kernel over all pairs within and between two sets, and the estimate of their discrepancy from these.
-
 METRIC = "the kernel distance"
-SIDE, DEVICE_SIDE = 1024, 8192  # of a block of the kernel on the host and on a device, at most
-
-
-class PairSums:
-    """Sums of a kernel over all pairs within two sets and between them, by rows: all that the estimate needs.
-
-    From the similarities within each set, and from those between the sets, the mean of their first block is taken away:
-    the error does not depend on such a constant, and squares of what is left cancel less.
-    """
-
-    def __init__(self, source: Any, left: Index, right: Index, step: Callable[[float], None] | None = None):
-        self.source, self.step = source, step
-        parts = _parts(left, source), _parts(right, source)
-        self.sizes = tuple(sum(map(_size, part)) for part in parts)
-        self.done, self.pairs = 0, sum(self.sizes) ** 2 / 2
-        self.within = [self._within(part) for part in parts]
-        self.across, self.back, self.squares, self.shift = self._across(*parts)
-
-    def _block(self, rows: Index, cols: Index, shift: float | None) -> tuple[Any, float]:
-        """A block less a shift, which is its mean for the first of many."""
-        block = self.source.block(rows, cols)
-        self.done += _size(rows) * _size(cols)
-        if self.step is not None:
-            self.step(self.done / self.pairs)
-        if shift is None:
-            shift = float(namespace(block).mean(block))
-        return block - shift, shift
-
-    def _within(self, parts: list[Index]) -> _Within:
-        """Of each item with all others of its set; blocks below the diagonal are mirrored."""
-        ends = np.cumsum([0, *map(_size, parts)])
-        places = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
-        totals, own, squares, shift = np.zeros(ends[-1]), np.empty(ends[-1]), 0.0, None
-        for i, rows in enumerate(parts):
-            block, shift = self._block(rows, rows, shift)
-            self._check_symmetry(block, shift)
-            own[places[i]] = diagonal(block)
-            totals[places[i]] += _total(block, 1)
-            squares += _squared(block)
-            for j in range(i + 1, len(parts)):
-                block, shift = self._block(rows, parts[j], shift)
-                totals[places[i]] += _total(block, 1)
-                totals[places[j]] += _total(block, 0)
-                squares += 2 * _squared(block)
-        return _Within(totals, own, squares, shift or 0.0)
-
-    def _across(self, left: list[Index], right: list[Index]) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Of each sample with the whole reference, and the other way round; the squares, and the shift."""
-        rows, squares, shift = [], 0.0, None
-        back = [np.zeros(_size(cols)) for cols in right]
-        for part in left:
-            total = np.zeros(_size(part))
-            for j, cols in enumerate(right):
-                block, shift = self._block(part, cols, shift)
-                total += _total(block, 1)
-                back[j] += _total(block, 0)
-                squares += _squared(block)
-            rows.append(total)
-        return np.concatenate(rows), np.concatenate(back), squares, shift or 0.0
-
-    def _check_symmetry(self, block: Any, shift: float) -> None:
-        """What a user's function gives is checked where both orders of a pair are asked for."""
-        if self.source.trusted:
-            return
-        host = to_host(block)
-        apart = float(np.abs(host - host.T).max())
-        if apart > 1e-6 * max(float(np.abs(host + shift).max()), 1.0):
-            raise AsymmetryError(
-                f"k(a, b) and k(b, a) differ by {apart:.2g}; {METRIC} expected a symmetric kernel."
-            )
-
-    def value(self) -> float:
-        """The estimate."""
-        (n, m), (left, right) = self.sizes, self.within
-        found = left.others.sum() / (n * (n - 1)) + right.others.sum() / (m * (m - 1))
-        found = float(found - 2 * self.across.sum() / (n * m) + (left.shift + right.shift - 2 * self.shift))
-        if not math.isfinite(found):
-            raise InputError(
-                f"{METRIC} came out as {found}: similarities are missing or beyond the range of numbers. Expected "
-                "smaller features, or a kernel that gives finite numbers."
-            )
-        return found
-
-    def variance(self) -> float:
-        """An estimate of the variance of the estimate, on the large side; NaN for two items, or beyond the range."""
-        (n, m), (left, right) = self.sizes, self.within
-        if min(n, m) < 3:
-            return math.nan
-        jackknife = left.jackknife(self.across, m) + right.jackknife(self.back, n)
-        rows, cols = self.across / m, self.back / n
-        apart = self.squares - m * np.sum(rows**2) - n * np.sum(cols**2) + n * m * np.mean(rows) ** 2
-        between = 4 * max(float(apart), 0.0) / ((n - 1) * (m - 1) * n * m)
-        variance = jackknife + left.second_order() + right.second_order() + between
-        return variance if math.isfinite(variance) else math.nan
-
-
-@dataclass(frozen=True)
-class _Within:
-    """Sums over the pairs within a set, less a shift: by rows with the item itself, the items themselves, squares."""
-
-    totals: np.ndarray
-    own: np.ndarray
-    squares: float
-    shift: float
-
-    @property
-    def others(self) -> np.ndarray:
-        return self.totals - self.own
-
-    def jackknife(self, across: np.ndarray, m: int) -> float:
-        """The variance from the estimates without one item each, of which this set's part is all that changes."""
-        n, others = len(self.own), self.others
-        without = (others.sum() - 2 * others) / ((n - 1) * (n - 2)) - 2 * (across.sum() - across) / (
-            (n - 1) * m
-        )
-        return float((n - 1) / n * np.sum((without - without.mean()) ** 2))
-
-    def second_order(self) -> float:
-        """The variance that the doubly centred kernel brings, from pairs of different items."""
-        n, means = len(self.own), self.totals / len(self.own)
-        mean = means.mean()
-        whole = self.squares - 2 * n * np.sum(means**2) + n**2 * mean**2
-        rest = whole - np.sum((self.own - 2 * means + mean) ** 2)
-        return 2 * max(float(rest), 0.0) / (n * (n - 1)) ** 2
-
-
-def _parts(index: Index, source: Any) -> list[Index]:
-    """The positions in blocks: on the host so large that rows of features fit the cache, on a device much larger."""
-    side = DEVICE_SIDE
-    if source.like is None:
-        side = min(SIDE, max(64, 2 * BLOCK_BYTES // (8 * getattr(source, "width", 1))))
-    return [_cut(index, start, start + side) for start in range(0, _size(index), side)]
-
-
-def _cut(index: Index, start: int, stop: int) -> Index:
-    """Some of the positions, by their place among them."""
-    if isinstance(index, slice):
-        return slice(index.start + start, min(index.start + stop, index.stop))
-    return index[start:stop]
-
-
-def _size(index: Index) -> int:
-    return index.stop - index.start if isinstance(index, slice) else len(index)
-
-
-def _total(block: Any, axis: int) -> np.ndarray:
-    return to_host(namespace(block).sum(block, axis=axis))
-
-
-def _squared(block: Any) -> float:
-    if isinstance(block, np.ndarray):
-        return float(np.vdot(block, block))
-    return float(namespace(block).sum(block * block))
-
-
-# --------------------------------------------------------------------------------------------------------- discrepancy
-
-HIGHEST = 100  # degree, of which each takes a product
+# Rows and columns of a block of the kernel on the host and on a device, at most.
+SIDE, DEVICE_SIDE = 1024, 8192
+# The degree of the polynomial, at most: each degree costs one product.
+MOST_DEGREE = 100
 SUBSET_SIZE = 1000
 
 
@@ -326,7 +172,7 @@ def kernel_distance(
         with about("reference"):
             reference = _items(reference)
         _check_shapes(samples, reference)
-    n, m = (int(part.shape[0]) if hasattr(part, "shape") else len(part) for part in (samples, reference))
+    n, m = (int(items.shape[0]) if hasattr(items, "shape") else len(items) for items in (samples, reference))
     request.check(n, m)
     if polynomial is None:
         source: Any = as_kernel(kernel).similarity(join([samples, reference])[0], rng=request.rng)
@@ -336,14 +182,14 @@ def kernel_distance(
         if request.count is not None:
             return _over_subsets(source, n, m, request, as_number(confidence), line)
         sums = PairSums(source, slice(0, n), slice(n, n + m), lambda done: line.step(done))
-        return _with_interval(sums, as_number(confidence))
+        return _estimate(sums, as_number(confidence))
 
 
 def _polynomial(kernel: Any, degree: Any, gamma: Any, coef: Any) -> tuple[int, float | None, float] | None:
     """The parameters of the polynomial kernel, checked; None where another kernel is wanted."""
     power = whole_number(degree, "degree")
-    if power > HIGHEST:
-        raise InputError(f"degree={brief(degree)}; expected a whole number from 1 to {HIGHEST}.")
+    if power > MOST_DEGREE:
+        raise InputError(f"degree={brief(degree)}; expected a whole number from 1 to {MOST_DEGREE}.")
     scale, constant = None if gamma is None else as_number(gamma), as_number(coef)
     if scale is not None and not 0 < scale < math.inf:
         raise InputError(f"gamma={brief(gamma)}; expected a number above 0, or None for 1/columns.")
@@ -371,6 +217,197 @@ def _check_shapes(samples: Any, reference: Any) -> None:
             f"there are samples of shape {shape_of(shapes[0])} and reference of {shape_of(shapes[1])}; {METRIC} "
             "expected items of one shape."
         )
+
+
+@dataclass(frozen=True)
+class _Subsets:
+    """The number and size of the subsets, and the seed."""
+
+    count: int | None
+    size: int
+    rng: int
+
+    @classmethod
+    def of(cls, count: Any, size: Any, rng: Any) -> _Subsets:
+        number = None if count is None else whole_number(count, "subsets")
+        items = whole_number(size, "subset_size")
+        if number is None and items != SUBSET_SIZE:
+            raise InputError(
+                f"subset_size={brief(size)} without subsets; expected a number of subsets, such as subsets=100. Leave "
+                "both away to use all pairs."
+            )
+        return cls(number, items, check_rng(rng))
+
+    def check(self, n: int, m: int) -> None:
+        """Refuse sets with too few items."""
+        for count, what in ((n, "samples"), (m, "reference")):
+            if count == 1:
+                raise InputError(
+                    f"{what} has 1 item, and there is no pair in it; {METRIC} expected at least 2."
+                )
+            if self.count is not None and not 2 <= self.size <= count:
+                raise InputError(
+                    f"subset_size={self.size} and {what} has {count} items; expected a size from 2 to that. Leave "
+                    "subsets away to use all pairs."
+                )
+
+
+def _estimate(sums: PairSums, confidence: float) -> KernelDistance:
+    """The estimate from all pairs, with the interval of Student's t."""
+    from scipy.special import stdtrit
+
+    (n, m), value, std = sums.sizes, sums.value(), math.sqrt(sums.variance())
+    half_width = std * float(stdtrit(min(n, m) - 1, (1 + confidence) / 2))
+    level = "none" if math.isnan(std) else "estimated"
+    return KernelDistance(value, value - half_width, value + half_width, std, confidence, n, m, level=level)
+
+
+def _over_subsets(
+    source: Any, n: int, m: int, request: _Subsets, confidence: float, line: Progress
+) -> KernelDistance:
+    """The mean of the estimates over random subsets, without an interval."""
+    draws = generator(request.rng, "subsets of a kernel distance")
+    values: list[float] = []
+    for i in range(request.count or 0):
+        left, right = (np.sort(draws.choice(size, request.size, replace=False)) for size in (n, m))
+        values.append(PairSums(source, left, right + n).value())
+        line.step((i + 1) / (request.count or 1))
+    nan, mean, spread = math.nan, float(np.mean(values)), float(np.std(values))
+    return KernelDistance(mean, nan, nan, nan, confidence, n, m, len(values), spread, "none")
+
+
+# ------------------------------------------------------------------------------------------------------ sums over pairs
+
+
+class PairSums:
+    """Sums of a kernel over all pairs within two sets and between them, by rows: all that the estimate needs.
+
+    The mean of the first block is subtracted from the similarities within each set, and from those between the sets:
+    the variance does not depend on such a constant, and sums of squares cancel less without it.
+    """
+
+    def __init__(self, source: Any, left: Index, right: Index, step: Callable[[float], None] | None = None):
+        self.source, self.step = source, step
+        parts = _blocks(left, source), _blocks(right, source)
+        self.sizes = tuple(sum(map(_size, set_blocks)) for set_blocks in parts)
+        self.done, self.pairs = 0, sum(self.sizes) ** 2 / 2
+        self.within = [self._within(set_blocks) for set_blocks in parts]
+        self.across, self.back, self.squares, self.shift = self._across(*parts)
+
+    def _block(self, rows: Index, cols: Index, shift: float | None) -> tuple[Any, float]:
+        """A block less a shift, which for the first of several blocks is its mean; and the shift."""
+        block = self.source.block(rows, cols)
+        self.done += _size(rows) * _size(cols)
+        if self.step is not None:
+            self.step(self.done / self.pairs)
+        if shift is None:
+            shift = float(namespace(block).mean(block))
+        return block - shift, shift
+
+    def _within(self, parts: list[Index]) -> _WithinSums:
+        """The sums of each item with all of its set; blocks below the diagonal are those above it, transposed."""
+        ends = np.cumsum([0, *map(_size, parts)])
+        spans = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
+        totals, diagonals, squares, shift = np.zeros(ends[-1]), np.empty(ends[-1]), 0.0, None
+        for i, rows in enumerate(parts):
+            block, shift = self._block(rows, rows, shift)
+            self._check_symmetry(block, shift)
+            diagonals[spans[i]] = diagonal(block)
+            totals[spans[i]] += _axis_sums(block, 1)
+            squares += _sum_of_squares(block)
+            for j in range(i + 1, len(parts)):
+                block, shift = self._block(rows, parts[j], shift)
+                totals[spans[i]] += _axis_sums(block, 1)
+                totals[spans[j]] += _axis_sums(block, 0)
+                squares += 2 * _sum_of_squares(block)
+        return _WithinSums(totals, diagonals, squares, shift or 0.0)
+
+    def _across(self, left: list[Index], right: list[Index]) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """The sums of each sample with the whole reference, and vice versa; the sum of squares, and the shift."""
+        rows, squares, shift = [], 0.0, None
+        back = [np.zeros(_size(cols)) for cols in right]
+        for rows_block in left:
+            total = np.zeros(_size(rows_block))
+            for j, cols in enumerate(right):
+                block, shift = self._block(rows_block, cols, shift)
+                total += _axis_sums(block, 1)
+                back[j] += _axis_sums(block, 0)
+                squares += _sum_of_squares(block)
+            rows.append(total)
+        return np.concatenate(rows), np.concatenate(back), squares, shift or 0.0
+
+    def _check_symmetry(self, block: Any, shift: float) -> None:
+        """Refuse an asymmetric function of the user's, as seen in the diagonal blocks, which have both orders."""
+        if self.source.trusted:
+            return
+        host = to_host(block)
+        difference = float(np.abs(host - host.T).max())
+        if difference > 1e-6 * max(float(np.abs(host + shift).max()), 1.0):
+            raise AsymmetryError(
+                f"k(a, b) and k(b, a) differ by {difference:.2g}; {METRIC} expected a symmetric kernel."
+            )
+
+    def value(self) -> float:
+        """The estimate."""
+        (n, m), (left, right) = self.sizes, self.within
+        estimate = left.others.sum() / (n * (n - 1)) + right.others.sum() / (m * (m - 1))
+        estimate = float(
+            estimate - 2 * self.across.sum() / (n * m) + (left.shift + right.shift - 2 * self.shift)
+        )
+        if not math.isfinite(estimate):
+            raise InputError(
+                f"{METRIC} came out as {estimate}: similarities are missing or beyond the range of numbers. Expected "
+                "smaller features, or a kernel that gives finite numbers."
+            )
+        return estimate
+
+    def variance(self) -> float:
+        """An estimate of the variance of the estimate, on the large side; NaN for two items, or beyond the range."""
+        (n, m), (left, right) = self.sizes, self.within
+        if min(n, m) < 3:
+            return math.nan
+        jackknife = left.jackknife(self.across, m) + right.jackknife(self.back, n)
+        row_means, column_means = self.across / m, self.back / n
+        centred_squares = (
+            self.squares
+            - m * np.sum(row_means**2)
+            - n * np.sum(column_means**2)
+            + n * m * np.mean(row_means) ** 2
+        )
+        between = 4 * max(float(centred_squares), 0.0) / ((n - 1) * (m - 1) * n * m)
+        variance = jackknife + left.second_order() + right.second_order() + between
+        return variance if math.isfinite(variance) else math.nan
+
+
+@dataclass(frozen=True)
+class _WithinSums:
+    """Sums over the pairs within a set, less a shift: row sums, the diagonal (part of them), the sum of squares."""
+
+    totals: np.ndarray
+    diagonals: np.ndarray
+    squares: float
+    shift: float
+
+    @property
+    def others(self) -> np.ndarray:
+        """The sums of each item with all others."""
+        return self.totals - self.diagonals
+
+    def jackknife(self, across: np.ndarray, m: int) -> float:
+        """The jackknife variance of the estimate over the items of this set."""
+        n, others = len(self.diagonals), self.others
+        without = (others.sum() - 2 * others) / ((n - 1) * (n - 2)) - 2 * (across.sum() - across) / (
+            (n - 1) * m
+        )
+        return float((n - 1) / n * np.sum((without - without.mean()) ** 2))
+
+    def second_order(self) -> float:
+        """The variance that the doubly centred kernel brings, from pairs of different items."""
+        n, means = len(self.diagonals), self.totals / len(self.diagonals)
+        mean = means.mean()
+        all_pairs = self.squares - 2 * n * np.sum(means**2) + n**2 * mean**2
+        off_diagonal = all_pairs - np.sum((self.diagonals - 2 * means + mean) ** 2)
+        return 2 * max(float(off_diagonal), 0.0) / (n * (n - 1)) ** 2
 
 
 class _Polynomial:
@@ -401,70 +438,34 @@ class _Polynomial:
         first = index.start if isinstance(index, slice) else int(index[0])
         if first < self.n:
             return wide_block(self.sets[0], index)
-        moved = slice(first - self.n, index.stop - self.n) if isinstance(index, slice) else index - self.n
-        return wide_block(self.sets[1], moved, "reference")
+        shifted = slice(first - self.n, index.stop - self.n) if isinstance(index, slice) else index - self.n
+        return wide_block(self.sets[1], shifted, "reference")
 
 
-# --------------------------------------------------------------------------------------------------------- estimates
+def _blocks(index: Index, source: Any) -> list[Index]:
+    """The positions in blocks: on the host of a size that keeps rows of features in the cache, on a device larger."""
+    side = DEVICE_SIDE
+    if source.like is None:
+        side = min(SIDE, max(64, 2 * BLOCK_BYTES // (8 * getattr(source, "width", 1))))
+    return [_subindex(index, start, start + side) for start in range(0, _size(index), side)]
 
 
-def _with_interval(sums: PairSums, confidence: float) -> KernelDistance:
-    from scipy.special import stdtrit
-
-    (n, m), value, std = sums.sizes, sums.value(), math.sqrt(sums.variance())
-    reach = std * float(stdtrit(min(n, m) - 1, (1 + confidence) / 2))
-    level = "none" if math.isnan(std) else "estimated"
-    return KernelDistance(value, value - reach, value + reach, std, confidence, n, m, level=level)
+def _subindex(index: Index, start: int, stop: int) -> Index:
+    """The positions from `start` to `stop` of an index."""
+    if isinstance(index, slice):
+        return slice(index.start + start, min(index.start + stop, index.stop))
+    return index[start:stop]
 
 
-@dataclass(frozen=True)
-class _Subsets:
-    """What was asked for in subsets, and the seed."""
-
-    count: int | None
-    size: int
-    rng: int
-
-    @classmethod
-    def of(cls, count: Any, size: Any, rng: Any) -> _Subsets:
-        number, items = (
-            None if count is None else whole_number(count, "subsets"),
-            whole_number(size, "subset_size"),
-        )
-        if number is None and items != SUBSET_SIZE:
-            raise InputError(
-                f"subset_size={brief(size)} without subsets; expected a number of subsets, such as subsets=100. Leave "
-                "both away to use all pairs."
-            )
-        return cls(number, items, check_rng(rng))
-
-    def check(self, n: int, m: int) -> None:
-        """That there are enough items."""
-        for count, what in ((n, "samples"), (m, "reference")):
-            if count == 1:
-                raise InputError(
-                    f"{what} has 1 item, and there is no pair in it; {METRIC} expected at least 2."
-                )
-            if self.count is not None and not 2 <= self.size <= count:
-                raise InputError(
-                    f"subset_size={self.size} and {what} has {count} items; expected a size from 2 to that. Leave "
-                    "subsets away to use all pairs."
-                )
+def _size(index: Index) -> int:
+    return index.stop - index.start if isinstance(index, slice) else len(index)
 
 
-def _over_subsets(
-    source: Any, n: int, m: int, request: _Subsets, confidence: float, line: Progress
-) -> KernelDistance:
-    random = generator(request.rng, "subsets of a kernel distance")
-    values: list[float] = []
-    for i in range(request.count or 0):
-        left, right = (np.sort(random.choice(size, request.size, replace=False)) for size in (n, m))
-        values.append(PairSums(source, left, right + n).value())
-        line.step((i + 1) / (request.count or 1))
-    return _summary(values, n, m, confidence)
+def _axis_sums(block: Any, axis: int) -> np.ndarray:
+    return to_host(namespace(block).sum(block, axis=axis))
 
 
-def _summary(values: Sequence[float], n: int, m: int, confidence: float) -> KernelDistance:
-    nan = math.nan
-    mean, spread = float(np.mean(values)), float(np.std(values))
-    return KernelDistance(mean, nan, nan, nan, confidence, n, m, len(values), spread, "none")
+def _sum_of_squares(block: Any) -> float:
+    if isinstance(block, np.ndarray):
+        return float(np.vdot(block, block))
+    return float(namespace(block).sum(block * block))

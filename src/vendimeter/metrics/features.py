@@ -24,7 +24,7 @@ __all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]
 
 
 def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
-    """Vectors, one a row, as the user has them: NumPy's, or on their device.
+    """The user's vectors, one a row: NumPy's, or on their device.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
         count = len(samples) if isinstance(samples, list | tuple | np.ndarray) else None
         samples = _encoder(features)(samples)
     else:
-        _refuse_others(samples, metric)
+        _refuse_non_vectors(samples, metric)
     rows = local(as_rows(samples, kernel=metric, dense=True))
     if count is not None and count != rows.shape[0]:
         raise InputError(
@@ -49,8 +49,8 @@ def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
     return rows if is_foreign(rows) else np.asarray(rows)
 
 
-def _refuse_others(samples: Any, metric: str) -> None:
-    """Refuse what is no array of vectors, with what to do about it."""
+def _refuse_non_vectors(samples: Any, metric: str) -> None:
+    """Refuse what is not an array of vectors, and say what to pass instead."""
     if samples is None or isinstance(samples, str | bytes | os.PathLike):
         raise InputError(
             f"samples is {brief(samples)}; {metric} expected an array with one vector a row. Read a file first: "
@@ -75,7 +75,7 @@ def _refuse_others(samples: Any, metric: str) -> None:
 
 
 def two_sets(samples: Any, reference: Any, metric: str, *, features: Any = None) -> tuple[Any, Any]:
-    """The rows of samples and reference, of one width, where the samples are."""
+    """The rows of samples and reference, of one width, both on the device of the samples."""
     left = feature_rows(samples, metric, features=features)
     with about("reference"):
         right = feature_rows(reference, metric, features=features)
@@ -103,18 +103,18 @@ def wide_block(rows: Any, index: slice | np.ndarray, what: str = "samples") -> A
     return block
 
 
-def numbers_of(given: Any, name: str, expected: str) -> np.ndarray:
-    """Numbers of the user's in a row, in float64 on the host; an error where one is not finite."""
-    refuse_masked(given, name)
-    if is_frame_column(given):
-        given = to_numpy(given)
-    given = unwrapped(given)
+def numbers_of(numbers: Any, name: str, expected: str) -> np.ndarray:
+    """A one-dimensional array of the user's numbers, in float64 on the host; an error where one is not finite."""
+    refuse_masked(numbers, name)
+    if is_frame_column(numbers):
+        numbers = to_numpy(numbers)
+    numbers = unwrapped(numbers)
     try:
-        array = to_host(local(given)) if is_foreign(given) else np.asarray(given)
+        array = to_host(local(numbers)) if is_foreign(numbers) else np.asarray(numbers)
     except (TypeError, ValueError):
         array = np.array(None)
     if array.dtype.kind not in "buif" or array.ndim != 1:
-        raise InputError(f"{name}={brief(given)}; expected {expected}.")
+        raise InputError(f"{name}={brief(numbers)}; expected {expected}.")
     values = array.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
@@ -127,14 +127,14 @@ def _encoder(features: Any) -> Callable[[Any], Any]:
     if isinstance(features, str):
         from vendimeter import encoders
 
-        known = encoders.by_name()
-        if features not in known:
-            raise unknown("encoder", features, known)
-        return known[features]()
+        encoders_by_name = encoders.by_name()
+        if features not in encoders_by_name:
+            raise unknown("encoder", features, encoders_by_name)
+        return encoders_by_name[features]()
     if isinstance(features, type) or not callable(features):
-        shown = shape_of(features.shape) if hasattr(features, "shape") else brief(features)
+        description = shape_of(features.shape) if hasattr(features, "shape") else brief(features)
         raise InputError(
-            f"features={shown}; expected an encoder of vendimeter.encoders, its name, or a function that turns all "
-            "samples into an array with one row each."
+            f"features={description}; expected an encoder of vendimeter.encoders, its name, or a function that turns "
+            "all samples into an array with one row each."
         )
     return features

@@ -23,8 +23,8 @@ from vendimeter.metrics.moments import (
     correlations,
     factor,
     moments_of,
-    noise_of,
     out_of_range,
+    pivot_noise,
 )
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.present.progress import Progress
@@ -34,7 +34,8 @@ __all__ = ["FrechetDistance", "frechet_distance"]
 
 METRIC = "the Fréchet distance"
 MEMORY = 4 << 30  # bytes beside the features
-SQUARED = 1e-4  # of the variance of its column: a direction with less is taken from the rows, not from the covariance
+# Of the variance of its column: a direction with less is computed from the rows, not from the covariance.
+MIN_PIVOT = 1e-4
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -129,41 +130,42 @@ def frechet_distance(
         raise InputError(
             "features was given with the moments of both sets; expected samples to apply it to. Leave it away."
         )
-    left = _given(samples, features)
+    left = _moments_or_rows(samples, features)
     with about("reference"):
-        right = _given(reference, features)
+        right = _moments_or_rows(reference, features)
     _check(left, right, budget)
-    with Progress("Fréchet distance", progress) as line, np.errstate(over="ignore", invalid="ignore"):
-        one = _side(left, "samples", lambda done: line.step(0.4 * done))
-        other = _side(right, "reference", lambda done: line.step(0.4 + 0.4 * done))
-        nuclear = _nuclear_norm(one, other)
-        mean_term = float(np.sum((one.mean - other.mean) ** 2))
-    # Equal covariances leave a difference of rounding size, of either sign; what it stands for is not negative.
-    covariance_term = max(one.trace + other.trace - 2 * nuclear, 0.0)
+    with Progress("Fréchet distance", progress) as bar, np.errstate(over="ignore", invalid="ignore"):
+        first = _side(left, "samples", lambda done: bar.step(0.4 * done))
+        second = _side(right, "reference", lambda done: bar.step(0.4 + 0.4 * done))
+        nuclear = _nuclear_norm(first, second)
+        mean_term = float(np.sum((first.mean - second.mean) ** 2))
+    # Equal covariances leave a difference of rounding size, of either sign; the exact one is not negative.
+    covariance_term = max(first.trace + second.trace - 2 * nuclear, 0.0)
     value = mean_term + covariance_term
     if not math.isfinite(value):
         raise out_of_range("samples or reference")
-    return FrechetDistance(value, mean_term, covariance_term, one.n, other.n, len(one.mean))
+    return FrechetDistance(value, mean_term, covariance_term, first.n, second.n, len(first.mean))
 
 
-def _given(samples: Any, features: Any) -> Any:
+def _moments_or_rows(samples: Any, features: Any) -> Any:
+    """The user's moments, or the rows of features."""
     return samples if isinstance(samples, Moments) else feature_rows(samples, METRIC, features=features)
 
 
 def _check(left: Any, right: Any, budget: int) -> None:
-    """Both sides of one width, with enough items and within the memory, before anything is computed."""
-    (n, width), (m, other) = _shape(left), _shape(right)
-    if width != other:
+    """Refuse sides of different widths, with too few items, or too large for the memory."""
+    (n, width), (m, other_width) = _shape(left), _shape(right)
+    if width != other_width:
         raise InputError(
-            f"samples has {width} columns and reference {other}; {METRIC} expected features of one kind, with as many "
-            "columns."
+            f"samples has {width} columns and reference {other_width}; {METRIC} expected features of one kind, with as "
+            "many columns."
         )
     for count, what in ((n, "samples"), (m, "reference")):
         if count == 1:
             raise InputError(f"{what} has 1 item, which has no covariance; {METRIC} expected at least 2.")
-    whole = [isinstance(side, Moments) or count > width for side, count in ((left, n), (right, m))]
-    sizes = [width if large else count for large, count in zip(whole, (n, m), strict=True)]
-    needed = 8 * (2 * math.prod(sizes) + (sum(whole) + 6 * any(whole)) * width**2)
+    gaussian = [isinstance(side, Moments) or count > width for side, count in ((left, n), (right, m))]
+    sizes = [width if is_gaussian else count for is_gaussian, count in zip(gaussian, (n, m), strict=True)]
+    needed = 8 * (2 * math.prod(sizes) + (sum(gaussian) + 6 * any(gaussian)) * width**2)
     if needed > budget:
         raise TooLargeError(
             f"{METRIC} of features with {width} columns needs about {bytes_shown(needed)} here, and "
@@ -176,52 +178,52 @@ def _shape(side: Any) -> tuple[Any, int]:
     return (side.n, side.columns) if isinstance(side, Moments) else (int(side.shape[0]), int(side.shape[1]))
 
 
-def _side(given: Any, what: str, step: Callable[[float], None]) -> _Gaussian | _Rows:
-    if isinstance(given, Moments):
-        return _Gaussian(given)
-    few = given.shape[0] <= given.shape[1]
-    return _Rows(given, what) if few else _Gaussian(moments_of(given, what, step), given)
+def _side(data: Any, what: str, step: Callable[[float], None]) -> _Gaussian | _Rows:
+    if isinstance(data, Moments):
+        return _Gaussian(data)
+    has_few_rows = data.shape[0] <= data.shape[1]
+    return _Rows(data, what) if has_few_rows else _Gaussian(moments_of(data, what, step), data)
 
 
 class _Gaussian:
-    """One side of a distance, from its moments: a factor of the covariance, or of the rows where these are at hand."""
+    """One side of a distance, from its moments: a factor of the covariance, refined by the rows if they are known."""
 
-    def __init__(self, given: Moments, rows: Any = None):
-        covariance = given.covariance
-        self.n, self.mean = given.n, given.mean
+    def __init__(self, moments: Moments, rows: Any = None):
+        covariance = moments.covariance
+        self.n, self.mean = moments.n, moments.mean
         self.trace = float(np.trace(covariance))
-        self.factor, least = factor(covariance, given.rounding)
-        if rows is not None and least < SQUARED:
-            del covariance, self.factor  # each as large as what comes now
-            self.factor = _sharpened(rows, given)
+        self.factor, smallest_pivot = factor(covariance, moments.rounding)
+        if rows is not None and smallest_pivot < MIN_PIVOT:
+            del covariance, self.factor  # each as large as the refined factor
+            self.factor = _refined_factor(rows, moments)
         self.size = self.factor.shape[1]
 
-    def columns(self, part: slice) -> np.ndarray:
+    def columns(self, span: slice) -> np.ndarray:
         """Some columns of Sᵀ."""
-        return self.factor[part].T
+        return self.factor[span].T
 
 
-def _sharpened(rows: Any, given: Moments) -> np.ndarray:
-    """S as of `factor`, also in directions in which the covariance is rounding.
+def _refined_factor(rows: Any, moments: Moments) -> np.ndarray:
+    """S as of `factor`, also exact in directions in which the covariance is rounding (CholeskyQR with a shift).
 
-    The rows are multiplied by the inverse of a rough factor. What comes out has variances near 1 in almost all
-    directions, and a covariance of its own in which small ones are no rounding (CholeskyQR with a shift).
+    The rows are multiplied by the inverse of a rough factor. The products have variances near 1 in almost all
+    directions, and in their covariance the small variances are not lost in rounding.
     """
     from scipy.linalg import cholesky, solve_triangular
 
-    correlation, deviations, inverse = correlations(given.covariance)
-    np.fill_diagonal(correlation, np.diagonal(correlation) + 4 * noise_of(len(deviations), EPSILON))
-    rough = cholesky(correlation, lower=True, overwrite_a=True)
-    whitening = solve_triangular(rough, np.diag(inverse).T, lower=True, overwrite_b=True).T
-    white = MomentSum()
-    for part in blocks(*rows.shape, most=DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES):
-        block = wide_block(rows, part)
+    correlation, deviations, inverse = correlations(moments.covariance)
+    np.fill_diagonal(correlation, np.diagonal(correlation) + 4 * pivot_noise(len(deviations), EPSILON))
+    rough_factor = cholesky(correlation, lower=True, overwrite_a=True)
+    whitening = solve_triangular(rough_factor, np.diag(inverse).T, lower=True, overwrite_b=True).T
+    whitened = MomentSum()
+    for span in blocks(*rows.shape, most=DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES):
+        block = wide_block(rows, span)
         like = block if is_foreign(block) else None
-        white.add((block - as_like(given.mean, like)) @ as_like(whitening, like), "samples")
+        whitened.add((block - as_like(moments.mean, like)) @ as_like(whitening, like), "samples")
     del whitening
-    found = rough @ factor(white.moments().covariance, EPSILON)[0]
-    found *= deviations[:, None]
-    return found
+    refined = rough_factor @ factor(whitened.moments().covariance, EPSILON)[0]
+    refined *= deviations[:, None]
+    return refined
 
 
 class _Rows:
@@ -231,30 +233,30 @@ class _Rows:
         self.rows, self.size = rows, int(rows.shape[0])
         self.n = self.size
         self.mean, self.trace = np.empty(rows.shape[1]), 0.0
-        for part in blocks(self.size, rows.shape[1], most=block_bytes(rows)):
-            wide_block(rows, part, what)  # for its checks alone
+        for span in blocks(self.size, rows.shape[1], most=block_bytes(rows)):
+            wide_block(rows, span, what)  # for its checks alone
 
-    def columns(self, part: slice) -> Any:
-        """Some columns of Sᵀ; their mean and their variance are known after that."""
-        block, self.mean[part] = centred(double(self.rows[:, part]))
+    def columns(self, span: slice) -> Any:
+        """Some columns of Sᵀ, whose means and variances are set on the way."""
+        block, self.mean[span] = centred(double(self.rows[:, span]))
         block = block / math.sqrt(self.size - 1)
         self.trace += float(namespace(block).sum(block * block))
         return block
 
 
-def _nuclear_norm(one: Any, other: Any) -> float:
-    """The sum of the singular values of S₁ᵀS₂, a product of a few columns of both at a time."""
+def _nuclear_norm(first: Any, second: Any) -> float:
+    """The nuclear norm of S₁ᵀS₂, the sum of its singular values, from blocks of the columns of both."""
     from scipy.linalg import svdvals
 
-    cross = np.zeros((one.size, other.size))
-    foreign = any(isinstance(side, _Rows) and is_foreign(side.rows) for side in (one, other))
-    for part in blocks(
-        len(one.mean), one.size + other.size, most=DEVICE_BYTES if foreign else 4 * BLOCK_BYTES
+    cross = np.zeros((first.size, second.size))
+    foreign = any(isinstance(side, _Rows) and is_foreign(side.rows) for side in (first, second))
+    for span in blocks(
+        len(first.mean), first.size + second.size, most=DEVICE_BYTES if foreign else 4 * BLOCK_BYTES
     ):
-        left, right = one.columns(part), other.columns(part)
+        first_columns, second_columns = first.columns(span), second.columns(span)
         if foreign:
-            right = as_like(right, left if is_foreign(left) else None)
-        cross += to_host(left @ transposed(right))
-    if not (np.isfinite(cross).all() and math.isfinite(one.trace + other.trace)):
+            second_columns = as_like(second_columns, first_columns if is_foreign(first_columns) else None)
+        cross += to_host(first_columns @ transposed(second_columns))
+    if not (np.isfinite(cross).all() and math.isfinite(first.trace + second.trace)):
         raise out_of_range("samples or reference")
     return float(np.sum(svdvals(cross, overwrite_a=True, check_finite=False))) if cross.size else 0.0

@@ -13,15 +13,14 @@ from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief,
 from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
 from vendimeter.results.base import Count
-from vendimeter.solvers.edges import Entries, within
-from vendimeter.solvers.edges import join_components as _joined
+from vendimeter.solvers.edges import Entries, join_components, within
 
 __all__ = ["Components", "components"]
 
-TIED = 1e-9  # gaps between eigenvalues that differ relatively by less are equal
-DENSE = 1024  # items of a component up to which all of its Laplacian is written out
-MOST_DENSE = 8192  # and up to which it may be, where many eigenvalues are wanted
-EDGE_BYTES = 64  # of working memory an edge, at the most: both directions, with copies while they are sorted
+TIED_GAP = 1e-9  # gaps between eigenvalues that differ relatively by less are equal
+DENSE = 1024  # items of a component up to which its Laplacian is a dense matrix
+MOST_DENSE = 8192  # and up to which it may be one, where many eigenvalues are wanted
+EDGE_BYTES = 64  # of working memory an edge, at most: both directions, with copies while they are sorted
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -119,39 +118,38 @@ def components(
     (3, [0, 0, 1, 1])
     """
     level = within(threshold, "threshold", -1, 1, "a similarity")
-    wanted = as_number(eigenvalues)
-    if not (0 <= wanted < math.inf and wanted == int(wanted)):
+    count = as_number(eigenvalues)
+    if not (0 <= count < math.inf and count == int(count)):
         raise InputError(f"eigenvalues={brief(eigenvalues)}; expected a whole number from 0 up.")
-    wanted, limit, seed = int(wanted), byte_count(memory, "memory"), check_rng(rng)
+    count, limit, seed = int(count), byte_count(memory, "memory"), check_rng(rng)
     entries = Entries(similarity_of(samples, kernel, seed))
-    cut = level - entries.slack
-    if wanted and cut <= 0:
+    min_similarity = level - entries.slack
+    if count and min_similarity <= 0:
         raise InputError(
             f"threshold={digits(level)} also joins items of similarity 0 or less, and the Laplacian expected positive "
             "weights; pass a threshold above 0, or eigenvalues=0 for the components alone."
         )
     labels = np.arange(entries.n)
-    kept = _Kept(limit // EDGE_BYTES, limit)
-    for i, j, k in entries.edges(cut, values=wanted > 0, label="components"):
-        labels = _joined(labels, i, j)
+    edges = _EdgeList(limit // EDGE_BYTES, limit)
+    for i, j, k in entries.edges(min_similarity, values=count > 0, label="components"):
+        labels = join_components(labels, i, j)
         if k is not None:
-            kept.add(i, j, k)
-    labels, sizes = _in_order(labels)
-    if not wanted:
+            edges.add(i, j, k)
+    labels, sizes = _renumber(labels)
+    if not count:
         return Components(len(sizes), level, sizes, labels, np.empty(0), math.nan, None)
-    values = _spectrum(kept.matrix(entries.n), labels, sizes, wanted, seed)
-    # Gaps among the zeros are none, so that the first that counts is behind the last of them.
+    values = _smallest_eigenvalues(edges.matrix(entries.n), labels, sizes, count, seed)
+    # The gaps among the zeros are 0, so that the largest lies behind the last of these.
     gap, clusters = math.nan, len(sizes)
     if len(values) > len(sizes):
         gaps = np.diff(values)
         gap = float(gaps.max())
-        clusters = (
-            int(np.argmax(gaps > gap * (1 - TIED))) + 1
-        )  # the first: rounding is not to pick one of several
+        # The first of several equal gaps: rounding is not to pick one.
+        clusters = int(np.argmax(gaps > gap * (1 - TIED_GAP))) + 1
     return Components(len(sizes), level, sizes, labels, values, gap, clusters)
 
 
-def _in_order(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels in order of first appearance, and how often each occurs."""
     _, first, inverse, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
@@ -160,28 +158,28 @@ def _in_order(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rank[inverse], counts[order]
 
 
-class _Kept:
-    """Edges with their similarities, up to a number."""
+class _EdgeList:
+    """Edges with their similarities, up to as many as the memory holds."""
 
-    def __init__(self, most: int, limit: int):
+    def __init__(self, max_edges: int, memory: int):
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._count, self._most, self._limit = 0, most, limit
+        self._count, self._max_edges, self._memory = 0, max_edges, memory
 
     def add(self, i: np.ndarray, j: np.ndarray, k: np.ndarray) -> None:
         self._count += len(i)
-        if self._count > self._most:
+        if self._count > self._max_edges:
             raise TooLargeError(
-                f"the graph has more than {self._most:,} edges, and memory={bytes_shown(self._limit)} holds no more of "
-                "them; expected fewer. Raise the threshold, or memory, or pass eigenvalues=0: the components alone "
-                "need no edges in memory."
+                f"the graph has more than {self._max_edges:,} edges, and memory={bytes_shown(self._memory)} holds no "
+                "more of them; expected fewer. Raise the threshold, or memory, or pass eigenvalues=0: the components "
+                "alone need no edges in memory."
             )
         self._parts.append((i.astype(np.int32), j.astype(np.int32), k))
 
     def matrix(self, n: int) -> Any:
-        """W, in both directions."""
+        """W, the symmetric sparse matrix of the similarities; empties the list."""
         from scipy import sparse
 
-        i, j, k = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        i, j, k = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         self._parts.clear()
         upper = sparse.coo_array((k, (i, j)), shape=(n, n)).tocsr()
         del i, j, k
@@ -191,65 +189,67 @@ class _Kept:
 # --------------------------------------------------------------------------------------------------------- eigenvalues
 
 
-def _spectrum(weights: Any, labels: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.ndarray:
-    """The zeros, one a component, and the smallest eigenvalues above them; each component by itself."""
+def _smallest_eigenvalues(
+    weights: Any, labels: np.ndarray, sizes: np.ndarray, count: int, seed: int
+) -> np.ndarray:
+    """The smallest eigenvalues of the Laplacian: a 0 for each component, and `count` above; one component at a time."""
     order = np.argsort(labels, kind="stable")
-    if len(sizes) > 1:  # one after the other, so that no more than two copies are held
+    if len(sizes) > 1:  # rows, then columns, so that no more than two copies are held
         weights = weights[order]
         weights = weights[:, order]
     starts = np.cumsum(sizes) - sizes
-    above = [np.empty(0)]
+    positive = [np.empty(0)]
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         if size > 1:
-            part = weights[start : start + size, start : start + size] if len(sizes) > 1 else weights
-            above.append(_above_zero(part, min(wanted, size - 1), seed))
-    return np.concatenate([np.zeros(len(sizes)), np.sort(np.concatenate(above))[:wanted]])
+            block = weights[start : start + size, start : start + size] if len(sizes) > 1 else weights
+            positive.append(_positive_eigenvalues(block, min(count, size - 1), seed))
+    return np.concatenate([np.zeros(len(sizes)), np.sort(np.concatenate(positive))[:count]])
 
 
-def _above_zero(weights: Any, wanted: int, seed: int) -> np.ndarray:
+def _positive_eigenvalues(weights: Any, count: int, seed: int) -> np.ndarray:
     """The smallest eigenvalues but for the first, which is 0, of the Laplacian of a connected graph.
 
     `weights` is overwritten with D^(−1/2) W D^(−1/2): a copy may be as large as all that the edges may take.
     """
     from scipy.linalg import eigh
 
-    walk, size, degrees = weights, weights.shape[0], np.asarray(weights.sum(axis=1)).ravel()
+    normalized, size, degrees = weights, weights.shape[0], np.asarray(weights.sum(axis=1)).ravel()
     scale = 1 / np.sqrt(degrees)
-    walk.data *= np.repeat(scale, np.diff(walk.indptr))
-    walk.data *= scale[walk.indices]
-    if size > DENSE and 4 * wanted < size:
-        return np.maximum(1 - _largest(walk, np.sqrt(degrees / degrees.sum()), wanted, seed), 0)
+    normalized.data *= np.repeat(scale, np.diff(normalized.indptr))
+    normalized.data *= scale[normalized.indices]
+    if size > DENSE and 4 * count < size:
+        top_vector = np.sqrt(degrees / degrees.sum())
+        return np.maximum(1 - _lanczos_eigenvalues(normalized, top_vector, count, seed), 0)
     if size > MOST_DENSE:
         raise TooLargeError(
-            f"eigenvalues={wanted} are wanted of a component of {size:,} items; expected fewer than a quarter of them."
+            f"eigenvalues={count} are wanted of a component of {size:,} items; expected fewer than a quarter of them."
         )
-    laplacian = np.eye(size) - walk.toarray()
-    values = eigh(laplacian, eigvals_only=True, subset_by_index=(0, wanted), overwrite_a=True)
+    laplacian = np.eye(size) - normalized.toarray()
+    values = eigh(laplacian, eigvals_only=True, subset_by_index=(0, count), overwrite_a=True)
     return np.maximum(values[1:], 0)  # the Laplacian has no negative eigenvalue; rounding may give one
 
 
-def _largest(walk: Any, top: np.ndarray, wanted: int, seed: int) -> np.ndarray:
-    """The largest eigenvalues of D^(−1/2) W D^(−1/2) beside the first, 1, whose vector is known and is moved to −1."""
+def _lanczos_eigenvalues(normalized: Any, top_vector: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """The largest eigenvalues of D^(−1/2) W D^(−1/2) but for the first, 1, which is deflated to −1."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def product(vector: np.ndarray) -> np.ndarray:
         vector = vector.ravel()
-        return walk @ vector - (2 * (top @ vector)) * top
+        return normalized @ vector - (2 * (top_vector @ vector)) * top_vector
 
     draws = generator(seed, "laplacian")
-    operator = LinearOperator(walk.shape, matvec=product, dtype=np.float64)  # type: ignore[call-arg]
+    operator = LinearOperator(normalized.shape, matvec=product, dtype=np.float64)  # type: ignore[call-arg]
     options: dict[str, Any] = {
-        "v0": draws.standard_normal(len(top)),
-        "ncv": min(len(top), max(4 * wanted, 40)),
+        "v0": draws.standard_normal(len(top_vector)),
+        "ncv": min(len(top_vector), max(4 * count, 40)),
     }
-    if (
-        "rng" in inspect.signature(eigsh).parameters
-    ):  # SciPy from 1.17 on draws again where a subspace is exhausted
+    # SciPy from 1.17 on draws again where a subspace is exhausted.
+    if "rng" in inspect.signature(eigsh).parameters:
         options["rng"] = draws
     try:
-        return np.asarray(eigsh(operator, wanted, which="LA", return_eigenvectors=False, **options))
+        return np.asarray(eigsh(operator, count, which="LA", return_eigenvectors=False, **options))
     except ArpackNoConvergence:
         raise UnansweredError(
-            f"{wanted} eigenvalues of a component of {len(top):,} items did not converge; expected them to lie apart. "
-            "Ask for more of them or fewer, or pass eigenvalues=0."
+            f"{count} eigenvalues of a component of {len(top_vector):,} items did not converge; expected them to lie "
+            "apart. Ask for more of them or fewer, or pass eigenvalues=0."
         ) from None

@@ -134,52 +134,53 @@ def grid_coverage(
         check_alignment(samples, quality, "quality")
     rows = feature_rows(samples, "grid_coverage", features=features)
     n, width = (int(size) for size in rows.shape)
-    low, high = _bounds(bounds, width)
-    sizes = _bins(bins, low, high)
-    best = None if quality is None else _qualities(quality, as_number(offset), offset, n)
-    if best is None and as_number(offset) != 0:
+    low, high = _check_bounds(bounds, width)
+    sizes = _bin_counts(bins, low, high)
+    qualities = None if quality is None else _qualities(quality, as_number(offset), offset, n)
+    if qualities is None and as_number(offset) != 0:
         raise InputError(f"offset={brief(offset)} without quality; expected both, or neither.")
-    places, clipped = np.empty((n, width), dtype=np.int64), 0
-    for part in blocks(n, width, most=BLOCK_BYTES):
-        block = to_host(wide_block(rows, part))
+    bin_positions, clipped = np.empty((n, width), dtype=np.int64), 0
+    for span in blocks(n, width, most=BLOCK_BYTES):
+        block = to_host(wide_block(rows, span))
         beyond = (block < low) | (block > high)
         if outside == "refuse" and beyond.any():
             i, j = (int(place) for place in np.argwhere(beyond)[0])
             raise InputError(
-                f"item {i + part.start} has {digits(block[i, j])} in column {j}, outside the bounds "
+                f"item {i + span.start} has {digits(block[i, j])} in column {j}, outside the bounds "
                 f"{digits(low[j])} to {digits(high[j])}; expected values within them. Pass wider bounds, or "
                 "outside='clip' to count such samples in the nearest cell.",
-                item=i + part.start,
+                item=i + span.start,
             )
         clipped += int(np.count_nonzero(beyond.any(axis=1)))
-        places[part] = _places(np.clip(block, low, high), low, high, sizes)
-    _, cell, counts = np.unique(places, axis=0, return_inverse=True, return_counts=True)
-    # Samples cell by cell, the best of each first, and of equal ones the first.
-    keys = (np.arange(n), *(() if best is None else (-best,)), cell.ravel())
+        bin_positions[span] = _bin_positions(np.clip(block, low, high), low, high, sizes)
+    _, cell, counts = np.unique(bin_positions, axis=0, return_inverse=True, return_counts=True)
+    # Samples in order of their cells, within one from the best to the worst, and on ties in their order.
+    keys = (np.arange(n), *(() if qualities is None else (-qualities,)), cell.ravel())
     order = np.lexsort(keys)
     indices = order[np.cumsum(counts) - counts]
     cells = math.prod(sizes)
-    score = None if best is None else math.fsum((best[indices]).tolist())
+    score = None if qualities is None else math.fsum((qualities[indices]).tolist())
     return GridCoverage(len(counts) / cells, len(counts), cells, score, n, clipped, counts, indices)
 
 
-def _places(block: np.ndarray, low: np.ndarray, high: np.ndarray, sizes: list[int]) -> np.ndarray:
-    """The part of each column that a value lies in; boundaries are those of ``numpy.linspace``."""
+def _bin_positions(block: np.ndarray, low: np.ndarray, high: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """The bin of each column that a value lies in; boundaries are those of ``numpy.linspace``."""
     last = np.array(sizes) - 1
     step = (high - low) / np.array(sizes)
-    places = np.clip(np.floor((block - low) / step).astype(np.int64), 0, last)
-    places -= (places > 0) & (block < low + places * step)  # where the division was rounded to the other side
-    places += (places < last) & (block >= low + (places + 1) * step)
-    return places
+    positions = np.clip(np.floor((block - low) / step).astype(np.int64), 0, last)
+    # Where the division was rounded to the other side of a boundary.
+    positions -= (positions > 0) & (block < low + positions * step)
+    positions += (positions < last) & (block >= low + (positions + 1) * step)
+    return positions
 
 
-def _bounds(given: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _check_bounds(bounds: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     expected = (
-        f"bounds={brief(given)}; expected the lowest and the highest value of each of {width} columns, such as "
+        f"bounds={brief(bounds)}; expected the lowest and the highest value of each of {width} columns, such as "
         f"[(0, 1)] * {width}, or one pair for all."
     )
     try:
-        array = np.asarray(given)
+        array = np.asarray(bounds)
     except (TypeError, ValueError):
         raise InputError(expected) from None
     if array.shape not in ((2,), (width, 2)) or array.dtype.kind not in "buif":
@@ -196,17 +197,17 @@ def _bounds(given: Any, width: int) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _bins(given: Any, low: np.ndarray, high: np.ndarray) -> list[int]:
+def _bin_counts(bins: Any, low: np.ndarray, high: np.ndarray) -> list[int]:
     width = len(low)
-    given = given.tolist() if hasattr(given, "tolist") else given  # an array of any library
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    sizes = [whole_number(one, "bins") for one in (given if several else [given] * width)]
+    bins = bins.tolist() if hasattr(bins, "tolist") else bins  # an array of any library
+    several = isinstance(bins, Sequence) and not isinstance(bins, str)
+    sizes = [whole_number(size, "bins") for size in (bins if several else [bins] * width)]
     if len(sizes) != width:
         raise InputError(
             f"bins has {len(sizes)} entries and there are {width} columns; expected one a column."
         )
     if max(sizes) > MOST_BINS:
-        raise InputError(f"bins={brief(given)}; expected {MOST_BINS:,} a column at most.")
+        raise InputError(f"bins={brief(bins)}; expected {MOST_BINS:,} a column at most.")
     narrow = np.flatnonzero((high - low) / sizes < np.spacing(np.maximum(np.abs(low), np.abs(high))))
     if len(narrow):
         j = int(narrow[0])
@@ -230,9 +231,9 @@ def _qualities(quality: Any, low: float, offset: Any, n: int) -> np.ndarray:
         )
     bad = np.flatnonzero(values < low)
     if len(bad):
-        found = digits(float(values[bad[0]]))
+        value = digits(float(values[bad[0]]))
         raise InputError(
-            f"quality[{bad[0]}] is {found}, below the offset {digits(low)}; expected none below it, or a cell "
+            f"quality[{bad[0]}] is {value}, below the offset {digits(low)}; expected none below it, or a cell "
             "would lower the QD-score by being found. Pass the lowest quality that there can be as offset."
         )
     with np.errstate(over="ignore"):

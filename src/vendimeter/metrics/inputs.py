@@ -50,13 +50,13 @@ __all__ = [
     "OF_MOLECULES",
     "TEXTS",
     "VECTORS",
-    "Given",
-    "givens_of",
-    "kernels_of",
-    "kinds_of",
-    "naming",
-    "parts_of",
+    "CollectionView",
+    "collection_views",
+    "in_collection",
+    "kernels_by_name",
     "refuse_matrices",
+    "sample_kinds",
+    "split_collections",
 ]
 
 VECTORS, TEXTS, MOLECULES, CLASSES = "vectors", "texts", "molecules", "classes"
@@ -66,8 +66,8 @@ OF_MOLECULES = (Morgan, RDKitFingerprint, MACCS)
 
 
 @dataclass(frozen=True)
-class Given:
-    """One collection as the metrics of a table see it; what several of them need is made once.
+class CollectionView:
+    """One collection as the metrics of a table see it; vectors that several of them need are computed once.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class Given:
         Whether these are logits.
     groups : bool, optional
         Whether each sample is a list of texts, a group of its own; False where such lists are tokens.
-    raw : Any
-        What was given: a Collection, or the items with those among them that are no molecules.
-    reference : Given, optional
+    original : Any
+        The user's argument: a Collection, or the items with those among them that are no molecules.
+    reference : CollectionView, optional
         What the collection is compared with.
     """
 
@@ -98,8 +98,8 @@ class Given:
     probabilities: Any = None
     logits: bool = False
     groups: bool | None = None
-    raw: Any = None
-    reference: Given | None = None
+    original: Any = None
+    reference: CollectionView | None = None
     _encoded: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -113,26 +113,26 @@ class Given:
         return length(self.items)
 
     @property
-    def lists(self) -> bool:
+    def holds_lists(self) -> bool:
         """Whether each sample is a list: a group of texts, or the tokens of one."""
         return isinstance(next(iter(self.samples)), list | tuple | np.ndarray)
 
-    def first(self, *kinds: type[Kernel]) -> Any:
+    def first_kernel(self, *kinds: type[Kernel]) -> Any:
         """The first kernel of these kinds; None where there is none."""
         return next((kernel for kernel in self.kernels if isinstance(kernel, kinds)), None)
 
-    def under(self, kernel: Kernel) -> tuple[Any, Kernel]:
-        """What to compare and the kernel for it: vectors where it has an encoder, which then runs only once."""
+    def compared_by(self, kernel: Kernel) -> tuple[Any, Kernel]:
+        """The samples and the kernel to compare them by: vectors where it has an encoder, which then runs only once."""
         if not isinstance(kernel, Embed):
             return self.samples, kernel
-        rows = self.encoded(kernel)
+        rows = self.embeddings(kernel)
         if not self.groups:
             return rows, kernel.kernel
         ends = np.cumsum([0, *map(len, self.samples)]).tolist()
         return [take(rows, slice(*ends[g : g + 2])) for g in range(len(self.samples))], kernel.kernel
 
-    def encoded(self, kernel: Embed) -> Any:
-        """The vectors of an encoder."""
+    def embeddings(self, kernel: Embed) -> Any:
+        """The vectors of the encoder of a kernel, which runs only once."""
         key = id(kernel.encoder)
         if key not in self._encoded:
             self._encoded[key] = kernel.encode(self.items)
@@ -141,9 +141,9 @@ class Given:
     @cached_property
     def vectors(self) -> Any:
         """The rows that distances are measured between: of `features`, or of the first kernel of vectors."""
-        kernel = self.first(Embed, *OF_VECTORS)
+        kernel = self.first_kernel(Embed, *OF_VECTORS)
         if self.features is None and isinstance(kernel, Embed):
-            return self.encoded(kernel)
+            return self.embeddings(kernel)
         rows = feature_rows(self.items, "a metric of features", features=self.features)
         if rows.shape[0] != self.n:
             raise InputError(
@@ -151,27 +151,27 @@ class Given:
             )
         return rows
 
-    def against(self, metric: str) -> Given:
-        """The reference, which such a metric needs."""
+    def required_reference(self, metric: str) -> CollectionView:
+        """The reference; an error where there is none, or where it has weights."""
         if self.reference is None:
             raise InputError(
                 f"{metric} compares with a reference, and there is none; expected reference=, samples or the name of a "
                 "collection in the table."
             )
         with about("reference"):
-            self.reference.unweighted(metric)
+            self.reference.refuse_weights(metric)
         return self.reference
 
-    def unweighted(self, metric: str) -> None:
-        """Refuse weights, which a metric does not know."""
+    def refuse_weights(self, metric: str) -> None:
+        """Refuse weights, which this metric does not take."""
         if self.weights is not None:
             raise InputError(
                 f"the collection has weights, and {metric} counts every sample once in a table; expected samples of "
                 "equal weight. Pass collection.samples, or name the metrics that take weights: metrics=['intdiv']."
             )
 
-    def classes(self, metric: str) -> Any:
-        """The class probabilities, which such a metric needs."""
+    def required_probabilities(self, metric: str) -> Any:
+        """The class probabilities; an error where there are none."""
         if self.probabilities is None:
             raise InputError(
                 f"{metric} needs the probabilities of classes; expected probabilities={{name: array of shape (samples, "
@@ -180,39 +180,39 @@ class Given:
         return self.probabilities
 
 
-def kinds_of(kernels: Sequence[Kernel], given: Given) -> set[str]:
-    """What the kernels say that the samples are; only that decides which metrics are shown unasked."""
+def sample_kinds(kernels: Sequence[Kernel], view: CollectionView) -> set[str]:
+    """The kinds of samples that the kernels take; these alone decide which metrics are shown by default."""
     kinds: set[str] = set()
     for kernel in kernels:
         if isinstance(kernel, NGram | BLEU):
             kinds.add(TEXTS)
         if isinstance(kernel, OF_MOLECULES):
             kinds.add(MOLECULES)
-        if isinstance(kernel, Embed) or (isinstance(kernel, OF_VECTORS) and not is_sparse(given.samples)):
+        if isinstance(kernel, Embed) or (isinstance(kernel, OF_VECTORS) and not is_sparse(view.samples)):
             kinds.add(VECTORS)
-    if given.features is not None:
+    if view.features is not None:
         kinds.add(VECTORS)
-    if given.probabilities is not None:
+    if view.probabilities is not None:
         kinds.add(CLASSES)
     return kinds
 
 
-def naming(name: Hashable) -> AbstractContextManager[None]:
+def in_collection(name: Hashable) -> AbstractContextManager[None]:
     """Put the name of a collection in front of errors about it."""
     return about(f"collection {brief(name)}")
 
 
-# ---------------------------------------------------------------------------------------------------- what is given
+# ---------------------------------------------------------------------------------------------- arguments of the user's
 
 
-def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
+def split_collections(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
     """The names of the collections, and the collections."""
     if isinstance(samples, Collection):
         labels = samples.labels_by(by)
         if labels is None:
             return [samples.source or "samples"], [samples]
-        places = _places(labels, len(samples))
-        return list(places), [samples[where] for where in places.values()]
+        positions = _label_positions(labels, len(samples))
+        return list(positions), [samples[indices] for indices in positions.values()]
     if by is not None:
         samples = frames.known(samples)
         if is_table(samples) or isinstance(samples, Mapping):
@@ -222,8 +222,8 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
             )
         refuse_set(samples, "labels")
         tables.check_alignment(samples, by, "by")
-        places = _places(by, length(samples))
-        return list(places), [_at(samples, where) for where in places.values()]
+        positions = _label_positions(by, length(samples))
+        return list(positions), [_take_items(samples, indices) for indices in positions.values()]
     if not isinstance(samples, Mapping):
         raise InputError(
             f"samples is {brief(samples)}; expected a collection for each name, such as {{'real': X, 'model': Y}}, or "
@@ -234,51 +234,51 @@ def parts_of(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
     return list(samples), list(samples.values())
 
 
-def _places(labels: Any, count: int) -> dict[Hashable, np.ndarray]:
+def _label_positions(labels: Any, count: int) -> dict[Hashable, np.ndarray]:
     """The positions of each label, in the order in which they first appear."""
-    found = read(labels, count, None)
+    groups = read(labels, count, None)
     if not count:
         raise EmptyError("there are no samples; expected at least one.")
-    return dict(zip(found.labels, np.split(found.items, found.starts[1:-1]), strict=True))
+    return dict(zip(groups.labels, np.split(groups.items, groups.starts[1:-1]), strict=True))
 
 
-def _at(samples: Any, where: np.ndarray) -> Any:
-    """The items at these positions; those of a column have an index of their own, which is not meant."""
-    return take(to_list(samples) if is_frame_column(samples) else samples, where)
+def _take_items(samples: Any, positions: np.ndarray) -> Any:
+    """The items at these positions, of a column too, whose own index is ignored."""
+    return take(to_list(samples) if is_frame_column(samples) else samples, positions)
 
 
-def kernels_of(kernel: Any) -> dict[str, Kernel]:
-    """The kernels by their names; a single one has none."""
+def kernels_by_name(kernel: Any) -> dict[str, Kernel]:
+    """The kernels by their names; the name of a single one is an empty text."""
     if not isinstance(kernel, Mapping):
         return {"": as_kernel(kernel)}
     if not kernel:
         raise InputError("kernel is an empty mapping; expected at least one kernel.")
-    found = {str(name): as_kernel(one) for name, one in kernel.items()}
-    if len(found) < len(kernel):
+    kernels = {str(name): as_kernel(value) for name, value in kernel.items()}
+    if len(kernels) < len(kernel):
         raise InputError(
             f"two kernels of {brief(list(kernel))} have one name as text; expected different names."
         )
-    return found
+    return kernels
 
 
-def refuse_matrices(kernel: Any, names: list[Hashable], parts: list[Any]) -> None:
+def refuse_matrices(kernel: Any, names: list[Hashable], collections: list[Any]) -> None:
     """Refuse matrices of similarities where the default kernel would take them for vectors."""
     if isinstance(kernel, str) and kernel == "cosine":
-        for name, part in zip(names, parts, strict=True):
-            with naming(name):
-                refuse_matrix(part.samples if isinstance(part, Collection) else part)
+        for name, collection in zip(names, collections, strict=True):
+            with in_collection(name):
+                refuse_matrix(collection.samples if isinstance(collection, Collection) else collection)
 
 
-def givens_of(
+def collection_views(
     names: list[Hashable],
-    parts: list[Any],
+    collections: list[Any],
     kernels: dict[str, Kernel],
     reference: Any,
     features: Any,
     classes: tuple[Any, bool],
     groups: bool | None,
     rng: int,
-) -> tuple[list[Given], list[str]]:
+) -> tuple[list[CollectionView], list[str]]:
     """The collections as the metrics see them, each with its reference; kernels are fitted in place.
 
     `classes` are rows of class probabilities by the names of the collections, and whether they are logits.
@@ -289,103 +289,109 @@ def givens_of(
             f"probabilities={brief(probabilities)}; expected a mapping with an array of shape (samples, classes) for "
             "each name."
         )
-    odd = next((name for name in probabilities or () if name not in names), None)
-    if odd is not None:
-        raise unknown("collection (in probabilities)", odd, names)
+    unknown_name = next((name for name in probabilities or () if name not in names), None)
+    if unknown_name is not None:
+        raise unknown("collection (in probabilities)", unknown_name, names)
     notes: list[str] = []
-    listed = tuple(kernels.values())
-    givens = []
-    for name, part in zip(names, parts, strict=True):
-        with naming(name):
-            given, left_out = _given(part, listed, features, (probabilities or {}).get(name), groups)
-        givens.append(replace(given, logits=logits) if name in (probabilities or {}) else given)
-        notes += _no_molecules(given, left_out, brief(name))
-    for title, one in kernels.items():
-        if not one.fitted:
-            kernels[title] = _fitted(one, givens, rng)
-    listed = tuple(kernels.values())
-    givens = [replace(given, kernels=listed) for given in givens]
-    if len({bool(given.groups) for given in givens}) > 1:
+    unfitted = tuple(kernels.values())
+    views = []
+    for name, collection in zip(names, collections, strict=True):
+        with in_collection(name):
+            rows = (probabilities or {}).get(name)
+            view, left_out = _view(collection, unfitted, features, rows, groups)
+        views.append(replace(view, logits=logits) if name in (probabilities or {}) else view)
+        notes += _left_out_notes(view, left_out, brief(name))
+    for title, kernel in kernels.items():
+        if not kernel.fitted:
+            kernels[title] = _fit(kernel, views, rng)
+    fitted_kernels = tuple(kernels.values())
+    views = [replace(view, kernels=fitted_kernels) for view in views]
+    if len({bool(view.groups) for view in views}) > 1:
         raise InputError(
             "some collections hold lists of texts, and others texts; expected one kind, such as lists of texts with "
             "groups=True."
         )
     if reference is None:
-        return givens, notes
+        return views, notes
     try:
-        own = dict(zip(names, givens, strict=True)).get(reference)
+        named_view = dict(zip(names, views, strict=True)).get(reference)
     except TypeError:  # samples, which are no name
-        own = None
-    if own is not None:
-        return [given if given is own else replace(given, reference=own) for given in givens], notes
+        named_view = None
+    if named_view is not None:
+        return [view if view is named_view else replace(view, reference=named_view) for view in views], notes
     if np.isscalar(reference):
         raise unknown("collection (as reference)", reference, names)
     with about("reference"):
-        other, left_out = _given(reference, listed, features, None, groups)
-    notes += _no_molecules(other, left_out)
-    return [replace(given, reference=other) for given in givens], notes
+        reference_view, left_out = _view(reference, fitted_kernels, features, None, groups)
+    notes += _left_out_notes(reference_view, left_out)
+    return [replace(view, reference=reference_view) for view in views], notes
 
 
-def _no_molecules(given: Given, left_out: int, name: str = "") -> list[str]:
+def _left_out_notes(view: CollectionView, left_out: int, name: str = "") -> list[str]:
     """A note on what was left out of a collection; without a name, of the reference, which has no row."""
     if not left_out:
         return []
-    seen = f"{left_out:,} of the {length(given.raw):,} samples of {name or 'the reference'} are no molecules"
-    return [f"{seen}; {'n and all figures but Valid are of the others' if name else 'they are left out'}."]
+    share = (
+        f"{left_out:,} of the {length(view.original):,} samples of {name or 'the reference'} are no molecules"
+    )
+    return [f"{share}; {'n and all figures but Valid are of the others' if name else 'they are left out'}."]
 
 
-def _fitted(kernel: Kernel, givens: Sequence[Given], rng: int) -> Kernel:
+def _fit(kernel: Kernel, views: Sequence[CollectionView], rng: int) -> Kernel:
     """The kernel with the parameters that all collections together give it; encoders do not run again."""
     if isinstance(kernel, Embed):
-        vectors = join([given.encoded(kernel) for given in givens])[0]
+        vectors = join([view.embeddings(kernel) for view in views])[0]
         return replace(kernel, kernel=kernel.kernel.fit(vectors, rng=rng))
-    return kernel.fit(join([given.items for given in givens])[0], rng=rng)
+    return kernel.fit(join([view.items for view in views])[0], rng=rng)
 
 
-def _given(
-    part: Any, kernels: tuple[Kernel, ...], features: Any, rows: Any, groups: bool | None
-) -> tuple[Given, int]:
+def _view(
+    samples: Any, kernels: tuple[Kernel, ...], features: Any, probabilities: Any, groups: bool | None
+) -> tuple[CollectionView, int]:
     """One collection, and how many of its samples are no molecules though a kernel of molecules compares them."""
-    weights, raw = None, part
-    if isinstance(part, Collection):
-        part.refuse_default(kernels[0].name if len(kernels) == 1 else None)
-        weights = part.probabilities()
-        groups = part.is_group if groups is None else groups
-        part = part.samples
+    weights, original = None, samples
+    if isinstance(samples, Collection):
+        samples.refuse_default(kernels[0].name if len(kernels) == 1 else None)
+        weights = samples.probabilities()
+        groups = samples.is_group if groups is None else groups
+        samples = samples.samples
     else:
-        raw = part = frames.known(part)
+        original = samples = frames.known(samples)
     if groups:
-        part = _lists_of_texts(part)
+        samples = _lists_of_texts(samples)
         if weights is not None:
             raise InputError(
                 "each sample is a list of texts, and there is one weight a list; expected texts of equal weight. Leave "
                 "the weights away."
             )
-    if length(part) == 0:
+    if length(samples) == 0:
         raise EmptyError("there are no samples; expected at least one.")
-    vectors = next((kernel for kernel in kernels if isinstance(kernel, OF_VECTORS)), None)
-    if vectors is not None and is_text(part):
-        as_rows(part, kernel=f"the {vectors.name} kernel")  # says which kernels there are for strings
-    given = Given(part, kernels, weights, features, rows, False, groups, raw)
-    own = given.first(ProbabilityProduct)
-    if rows is not None:
-        refuse_set(part, "probabilities")
-    if rows is not None and (is_table(rows) or length(rows) != given.n):
+    vector_kernel = next((kernel for kernel in kernels if isinstance(kernel, OF_VECTORS)), None)
+    if vector_kernel is not None and is_text(samples):
+        # An error that names the kernels for strings.
+        as_rows(samples, kernel=f"the {vector_kernel.name} kernel")
+    view = CollectionView(samples, kernels, weights, features, probabilities, False, groups, original)
+    class_kernel = view.first_kernel(ProbabilityProduct)
+    if probabilities is not None:
+        refuse_set(samples, "probabilities")
+    if probabilities is not None and (is_table(probabilities) or length(probabilities) != view.n):
         raise InputError(
-            f"probabilities={brief(rows)}, and there are {given.n} samples; expected an array with one row a sample."
+            f"probabilities={brief(probabilities)}, and there are {view.n} samples; expected an array with one row a "
+            "sample."
         )
-    if rows is None and own is not None:
-        given = replace(given, probabilities=part, logits=own.logits)
-    kernel = None if groups else given.first(*OF_MOLECULES)
-    if kernel is None or (keep := kernel.valid(part)).all():
-        return given, 0
+    if probabilities is None and class_kernel is not None:
+        view = replace(view, probabilities=samples, logits=class_kernel.logits)
+    molecule_kernel = None if groups else view.first_kernel(*OF_MOLECULES)
+    if molecule_kernel is None or (keep := molecule_kernel.valid(samples)).all():
+        return view, 0
     if not keep.any():
         raise EmptyError("none of the samples is a molecule; expected at least one.")
     if weights is not None:
         raise InputError("some samples are no molecules, and there are weights; drop these samples first.")
-    where = np.flatnonzero(keep)
-    rows = None if given.probabilities is None else _at(given.probabilities, where)
-    return replace(given, samples=_at(part, where), probabilities=rows), len(keep) - len(where)
+    positions = np.flatnonzero(keep)
+    probabilities = None if view.probabilities is None else _take_items(view.probabilities, positions)
+    view = replace(view, samples=_take_items(samples, positions), probabilities=probabilities)
+    return view, len(keep) - len(positions)
 
 
 def _lists_of_texts(samples: Any) -> list[list[str]]:

@@ -14,7 +14,14 @@ import numpy as np
 from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
 from vendimeter.intake import collected
-from vendimeter.metrics.texts import LONGEST, grams_of, grouped, mean_over_groups, numbered, text_metric
+from vendimeter.metrics.texts import (
+    LONGEST,
+    grouped,
+    mean_over_groups,
+    ngrams_by_length,
+    number_tokens,
+    text_metric,
+)
 from vendimeter.options import as_number
 from vendimeter.results.base import Figure
 
@@ -120,30 +127,32 @@ def ngram_diversity(
     >>> ngram_diversity({"first": ["a b", "a b"], "second": ["a b", "c d"]}, high=2)
     NgramDiversity(0.75, by_length={1: 0.75, 2: 0.75}, tokens=8, texts=4, groups=2, left_out=0, standard_error=0.25)
     """
-    low, high = _lengths(low, high)
+    low, high = _check_lengths(low, high)
     texts = grouped(samples, "ngram_diversity", by=by, groups=groups)
-    ids, starts = numbered(texts, tokenizer, lowercase)
+    ids, starts = number_tokens(texts, tokenizer, lowercase)
     group, count = texts.group, len(texts.labels)
     shares = np.full((high - low + 1, count), np.nan)
-    for n, gram, text in grams_of(ids, starts, high):
+    for n, gram, text in ngrams_by_length(ids, starts, high):
         if not len(gram):
             break
         if n >= low:
             total = np.bincount(group[text], minlength=count)
-            # The numbers of grams are those of their group alone, so that any text that has one tells the group.
-            holder = np.empty(int(gram.max()) + 1, dtype=np.int64)
-            holder[gram] = group[text]
-            np.divide(np.bincount(holder, minlength=count), total, out=shares[n - low], where=total > 0)
-    values = _means(shares, axis=0)
+            # No n-gram number is in two groups, so that any of its texts tells the group.
+            group_of_gram = np.empty(int(gram.max()) + 1, dtype=np.int64)
+            group_of_gram[gram] = group[text]
+            np.divide(
+                np.bincount(group_of_gram, minlength=count), total, out=shares[n - low], where=total > 0
+            )
+    values = _nan_means(shares, axis=0)
     if np.isnan(values).all():
-        wanted = "a token" if low == 1 else f"{low} tokens"
-        raise EmptyError(f"no text has {wanted}, so that there are no n-grams; expected one text that has.")
+        tokens = "a token" if low == 1 else f"{low} tokens"
+        raise EmptyError(f"no text has {tokens}, so that there are no n-grams; expected one text that has.")
     mean, error, left_out = mean_over_groups(values)
-    by_length = dict(zip(range(low, high + 1), _means(shares, axis=1).tolist(), strict=True))
+    by_length = dict(zip(range(low, high + 1), _nan_means(shares, axis=1).tolist(), strict=True))
     return NgramDiversity(mean, by_length, len(ids), len(texts.texts), count, left_out, error, values)
 
 
-def _lengths(low: Any, high: Any) -> tuple[int, int]:
+def _check_lengths(low: Any, high: Any) -> tuple[int, int]:
     first, last = as_number(low), as_number(high)
     if not (1 <= first <= last <= LONGEST and first == int(first) and last == int(last)):
         raise InputError(
@@ -153,12 +162,12 @@ def _lengths(low: Any, high: Any) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _means(values: np.ndarray, axis: int) -> np.ndarray:
-    """Means of what is not NaN; NaN where all is."""
-    there = ~np.isnan(values)
-    count = there.sum(axis=axis)
+def _nan_means(values: np.ndarray, axis: int) -> np.ndarray:
+    """Means of the values that are not NaN; NaN where all are."""
+    valid = ~np.isnan(values)
+    count = valid.sum(axis=axis)
     means = np.full(count.shape, np.nan)
-    return np.divide(np.where(there, values, 0.0).sum(axis=axis), count, out=means, where=count > 0)
+    return np.divide(np.where(valid, values, 0.0).sum(axis=axis), count, out=means, where=count > 0)
 
 
 # ------------------------------------------------------------------------------------------------------- compression
@@ -231,7 +240,7 @@ def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio
         )
     compressor = _COMPRESSORS[method]()
     size = compressed = 0
-    for block in _joined(texts):
+    for block in _utf8_blocks(texts):
         size += len(block)
         compressed += len(compressor.compress(block))
     compressed += len(compressor.flush())
@@ -240,8 +249,8 @@ def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio
     return CompressionRatio(size / compressed, size, compressed, method)
 
 
-def _joined(texts: list[str]) -> Iterator[bytes]:
-    """The texts in UTF-8, with newlines between, in blocks: never all of them a second time."""
+def _utf8_blocks(texts: list[str]) -> Iterator[bytes]:
+    """The texts in UTF-8 with newlines between them, in blocks, so that memory holds no copy of all."""
     block = bytearray()
     for i, text in enumerate(texts):
         if i:

@@ -12,7 +12,7 @@ from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected
 from vendimeter.metrics.distances import Space
 from vendimeter.metrics.features import two_sets
-from vendimeter.metrics.neighbours import Balls, look_into, nearest_neighbours
+from vendimeter.metrics.neighbours import Balls, fill_balls, nearest_neighbours
 from vendimeter.options import as_number, byte_count, check_progress, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures
@@ -174,20 +174,20 @@ def precision_recall(
     PrecisionRecall(precision=0.666667, recall=1, k=1, n=3, m=3)
     """
     k = whole_number(k, "k")
-    budget = _checked(memory, progress)
+    budget = _memory_budget(memory, progress)
     left, right = two_sets(samples, reference, "precision_recall", features=features)
     n, m = _sizes(left, right)
-    _enough(n, k, "samples")
-    _enough(m, k, "reference")
+    _check_size(n, k, "samples")
+    _check_size(m, k, "reference")
     with no_gradients(), Progress("Precision and recall", progress) as bar:
         space = Space({"samples": left, "reference": right}, budget, bar, pairs=n * n + m * m + n * m)
         x, r = space.sets
-        balls = [
-            Balls(space, r, x, _radii(space, r, k), axis=1, counted=False),
-            Balls(space, x, r, _radii(space, x, k), axis=0, counted=False),
+        manifolds = [
+            Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=False),
+            Balls(space, x, r, _squared_radii(space, x, k), axis=0, counted=False),
         ]
-        look_into(space, x, r, balls)
-    precision, recall = (float(np.mean(found.inside)) for found in balls)
+        fill_balls(space, x, r, manifolds)
+    precision, recall = (float(np.mean(manifold.inside)) for manifold in manifolds)
     return PrecisionRecall(precision, recall, k=k, n=n, m=m)
 
 
@@ -247,15 +247,15 @@ def density_coverage(
     DensityCoverage(density=1, coverage=0.666667, k=1, n=3, m=3)
     """
     k = whole_number(k, "k")
-    budget = _checked(memory, progress)
+    budget = _memory_budget(memory, progress)
     left, right = two_sets(samples, reference, "density_coverage", features=features)
     n, m = _sizes(left, right)
-    _enough(m, k, "reference")
+    _check_size(m, k, "reference")
     with no_gradients(), Progress("Density and coverage", progress) as bar:
         space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
         x, r = space.sets
-        balls = Balls(space, r, x, _radii(space, r, k), axis=1, counted=True)
-        look_into(space, x, r, [balls])
+        balls = Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=True)
+        fill_balls(space, x, r, [balls])
     return DensityCoverage(balls.pairs / (k * n), float(np.mean(balls.holding)), k=k, n=n, m=m)
 
 
@@ -326,10 +326,10 @@ def memorization(
     >>> found.nearest, found.indices
     (array([ 0. ,  1. , 14. ,  0.5]), array([0, 1, 2, 0]))
     """
-    share = as_number(ratio)
-    if not 0 < share <= 1:
+    ratio_limit = as_number(ratio)
+    if not 0 < ratio_limit <= 1:
         raise InputError(f"ratio={brief(ratio)}; expected a number above 0 and up to 1, such as 1/3.")
-    budget = _checked(memory, progress)
+    budget = _memory_budget(memory, progress)
     left, right = two_sets(samples, reference, "memorization", features=features)
     n, m = _sizes(left, right)
     if m < 2:
@@ -339,20 +339,19 @@ def memorization(
     with no_gradients(), Progress("Memorization", progress) as bar:
         space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
         x, r = space.sets
-        own = _radii(space, r, 1)
-        near = nearest_neighbours(space, x, r, 2)
-    first, second = near.squares.T
-    indices = near.places[:, 0].copy()
-    # The inverse of 1/3 is 3 in floating point too, so that ties of whole numbers are ties.
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # that of a tiny one may be infinite, and 0·∞ is no number
-        memorised = (first == 0) | (first * (1 / share) < second / (1 / share))
+        own_squares = _squared_radii(space, r, 1)
+        neighbours = nearest_neighbours(space, x, r, 2)
+    first, second = neighbours.squares.T
+    indices = neighbours.indices[:, 0].copy()
+    # The inverse of 1/3 is 3 in floating point too, so that ties of whole numbers are ties. That of a tiny ratio may be
+    # infinite, and 0·∞ is NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
+        memorised = (first == 0) | (first * (1 / ratio_limit) < second / (1 / ratio_limit))
     return Memorization(
         rate=float(np.mean(memorised)),
         copies=float(np.mean(first == 0)),
-        authenticity=float(np.mean(first > own[indices])),
-        ratio=share,
+        authenticity=float(np.mean(first > own_squares[indices])),
+        ratio=ratio_limit,
         n=n,
         m=m,
         nearest=space.lengths(first),
@@ -360,12 +359,12 @@ def memorization(
     )
 
 
-def _radii(space: Space, points: Any, k: int) -> np.ndarray:
+def _squared_radii(space: Space, points: Any, k: int) -> np.ndarray:
     """The squared distance of each point to its k-th nearest other one."""
     return nearest_neighbours(space, points, points, k).squares[:, -1].copy()
 
 
-def _checked(memory: Any, progress: Any) -> int | None:
+def _memory_budget(memory: Any, progress: Any) -> int | None:
     check_progress(progress)
     return None if memory is None else byte_count(memory, "memory")
 
@@ -374,7 +373,7 @@ def _sizes(left: Any, right: Any) -> tuple[int, int]:
     return int(left.shape[0]), int(right.shape[0])
 
 
-def _enough(size: int, k: int, name: str) -> None:
+def _check_size(size: int, k: int, name: str) -> None:
     if size <= k:
         raise InputError(
             f"k={k} and {name} has {size} {'item' if size == 1 else 'items'}; expected more than k of them, so that "

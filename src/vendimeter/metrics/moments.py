@@ -1,4 +1,8 @@
-"""The mean and the covariance of feature rows, as sums that merge."""
+"""The mean and the covariance of feature rows, as sums that merge; and factors of covariances, whatever their rank.
+
+`Moments` is what users have: moments of their samples, or a mean and a covariance of someone else's, which are checked.
+`MomentSum` adds up the blocks of rows.
+"""
 
 from __future__ import annotations
 
@@ -31,120 +35,22 @@ __all__ = [
     "EPSILON",
     "MomentSum",
     "Moments",
-    "as_numbers",
     "block_bytes",
     "centred",
-    "checked",
+    "checked_covariance",
     "correlations",
     "factor",
+    "finite_array",
     "moments_of",
-    "noise_of",
     "out_of_range",
+    "pivot_noise",
 ]
 
-
-# --------------------------------------------------------------------------------------------------------- covariances
-
-# Covariances: factors of them, whatever their rank, and those of someone else's, checked.
-
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-def factor(covariance: np.ndarray, rounding: float) -> tuple[np.ndarray, float]:
-    """S with SSᵀ the covariance, of as many columns as its rank: by Cholesky with pivots, of the correlations.
-
-    And the least pivot: 1 where no column is correlated with others, 0 where the rank is below the number of columns.
-    What is left when no pivot is above the noise is noise, and left out: the root of a variance of rounding size would
-    be far larger than rounding, 1e-8 of 1e-16. In correlations every column has its own scale, so that small ones are
-    not taken for noise beside large ones.
-    """
-    from scipy.linalg import get_lapack_funcs
-
-    correlation, deviations, _ = correlations(covariance)
-    (cholesky,) = get_lapack_funcs(("pstrf",), (correlation,))
-    found, order, rank, _ = cholesky(
-        correlation.T, tol=noise_of(len(deviations), rounding), lower=1, overwrite_a=1
-    )
-    roots = np.zeros((len(deviations), rank))
-    roots[order - 1] = np.tril(found)[:, :rank]
-    roots *= deviations[:, None]
-    whole = rank == np.count_nonzero(deviations)
-    return roots, float(np.min(np.diagonal(found)[:rank] ** 2, initial=1.0)) if whole else 0.0
-
-
-def correlations(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Correlations, 0 for a constant column; the standard deviations, and their inverse, 0 for such."""
-    deviations = np.sqrt(np.diagonal(covariance))
-    inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-    correlation = covariance * inverse
-    correlation *= inverse[:, None]
-    return correlation, deviations, inverse
-
-
-def noise_of(columns: int, rounding: float) -> float:
-    """How large a pivot may be that is rounding alone, of the sums and of the factor: several times what was seen."""
-    return rounding * (32 + 8 * math.sqrt(columns))
-
-
-def as_numbers(given: Any, name: str, dimensions: int) -> np.ndarray:
-    """An array of someone else's on the host."""
-    refuse_masked(given, name)
-    try:
-        array = to_host(given) if is_foreign(given) else np.asarray(given)
-    except (TypeError, ValueError):
-        array = np.array(None)
-    if array.dtype.kind not in "buif" or array.ndim != dimensions or array.size == 0:
-        shape = "(columns,)" if dimensions == 1 else "(columns, columns)"
-        raise InputError(f"{name} is {brief(given)}; expected an array of real numbers, of shape {shape}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} holds {array[~np.isfinite(array)][0]}; expected finite numbers.")
-    return array
-
-
-def checked(given: np.ndarray, rounding: float) -> np.ndarray:
-    """A covariance of someone else's in float64: symmetric, and without negative variances in any direction."""
-    covariance = given.astype(np.float64)
-    variances = np.diagonal(covariance)
-    if variances.min() < 0:
-        at = int(variances.argmin())
-        raise IndefiniteError(
-            f"the covariance has the variance {digits(variances[at])} in column {at}; expected none below 0."
-        )
-    noise = 8 * noise_of(len(variances), rounding)
-    gap = _relative(covariance - covariance.T, variances)
-    if not gap.max() <= noise:
-        i, j = (int(place) for place in np.unravel_index(int(gap.argmax()), gap.shape))
-        raise AsymmetryError(
-            f"the covariance has {digits(covariance[i, j])} at ({i}, {j}) and {digits(covariance[j, i])} at "
-            f"({j}, {i}); expected a symmetric matrix."
-        )
-    covariance = covariance / 2 + covariance.T / 2
-    roots, _ = factor(covariance, rounding)
-    off = float(_relative(covariance - roots @ roots.T, variances).max())
-    if not off <= noise:
-        raise IndefiniteError(
-            f"the covariance is not positive semidefinite: as correlations, {off:.2g} of it belongs to no rows, and "
-            f"rounding leaves {noise:.2g} at most. Expected the covariance of some rows; for one that was computed in "
-            "float32 pass rounding=1e-6."
-        )
-    return covariance
-
-
-def _relative(difference: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """The size of differences of covariances, as of correlations; inf beside a column of no variance."""
-    deviations = np.sqrt(variances)
-    scale = deviations[:, None] * deviations
-    size = np.abs(difference)
-    with np.errstate(over="ignore"):
-        return np.divide(size, scale, out=np.where(size > 0, np.inf, 0.0), where=scale > 0)
-
-
-# ------------------------------------------------------------------------------------------------------------- moments
-
-WIDEST = 16_384  # columns, at most: the matrix takes 2 GiB there
-COARSEST = (
-    1e-4  # relative error of a covariance, at most: the root of it, 1 %, is what a distance would be off by
-)
+# Columns, at most: the matrix takes 2 GiB there.
+MOST_COLUMNS = 16_384
+# Relative error of a covariance, at most: a distance would be off by its root, 1 %.
+MOST_ROUNDING = 1e-4
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -203,39 +109,41 @@ class Moments:
     rounding: float
 
     def __init__(self, mean: Any, covariance: Any, n: Any = None, *, rounding: Any = None):
-        centre, spread = as_numbers(mean, "mean", 1), as_numbers(covariance, "covariance", 2)
-        if spread.dtype == np.float16:
+        centre, matrix = finite_array(mean, "mean", 1), finite_array(covariance, "covariance", 2)
+        if matrix.dtype == np.float16:
             raise InputError(
                 "the covariance is of float16, which keeps too few digits for its smaller variances; expected float32 "
                 "or float64. Compute it again from the features."
             )
-        own = float(np.finfo(spread.dtype).eps) if spread.dtype.kind == "f" else EPSILON
-        error = own if rounding is None else as_number(rounding)
-        if not 0 <= error <= COARSEST:
-            raise InputError(f"rounding={brief(rounding)}; expected a relative error from 0 to {COARSEST:g}.")
+        dtype_rounding = float(np.finfo(matrix.dtype).eps) if matrix.dtype.kind == "f" else EPSILON
+        error = dtype_rounding if rounding is None else as_number(rounding)
+        if not 0 <= error <= MOST_ROUNDING:
+            raise InputError(
+                f"rounding={brief(rounding)}; expected a relative error from 0 to {MOST_ROUNDING:g}."
+            )
         count = None if n is None else as_number(n)
         if count is not None and not (2 <= count < math.inf and count == int(count)):
             raise InputError(
                 f"n={brief(n)}; expected a whole number from 2 up, or None where it is not known."
             )
-        if spread.shape != (len(centre), len(centre)):
+        if matrix.shape != (len(centre), len(centre)):
             raise InputError(
-                f"mean has {len(centre)} entries and covariance the shape {shape_of(spread.shape)}; expected one row "
+                f"mean has {len(centre)} entries and covariance the shape {shape_of(matrix.shape)}; expected one row "
                 "and one column an entry."
             )
         _check_width(len(centre))
         error = max(error, EPSILON)
-        scatter = checked(spread, error)
+        scatter = checked_covariance(matrix, error)
         if count is not None:
             with np.errstate(over="ignore"):
                 scatter *= count - 1
             _check_range(scatter, "the features")
-        self._hold(centre.astype(np.float64), scatter, None if count is None else int(count), error)
+        self._set(centre.astype(np.float64), scatter, None if count is None else int(count), error)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._hold(**state)
+        self._set(**state)
 
-    def _hold(self, mean: np.ndarray, scatter: np.ndarray, n: int | None, rounding: float) -> Moments:
+    def _set(self, mean: np.ndarray, scatter: np.ndarray, n: int | None, rounding: float) -> Moments:
         mean.flags.writeable = scatter.flags.writeable = False
         for name, value in (("mean", mean), ("scatter", scatter), ("n", n), ("rounding", rounding)):
             object.__setattr__(self, name, value)
@@ -313,11 +221,11 @@ class Moments:
         return f"Moments(columns={self.columns}, n={self.n})"
 
 
-# --------------------------------------------------------------------------------------------------------------- sums
+# ----------------------------------------------------------------------------------------------------------------- sums
 
 
 class MomentSum:
-    """Moments that grow, on the host."""
+    """Sums of feature rows that give their moments, on the host."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -327,13 +235,13 @@ class MomentSum:
         """Add rows, block by block, each around its own mean."""
         n, width = map(int, rows.shape)
         _check_width(width)
-        for part in blocks(n, width, most=block_bytes(rows)):
+        for span in blocks(n, width, most=block_bytes(rows)):
             with np.errstate(over="ignore", invalid="ignore"):
-                block, mean = centred(wide_block(rows, part, what))
+                block, mean = centred(wide_block(rows, span, what))
                 scatter = np.array(to_host(gram_product(block)))
-            self.merge(part.stop - part.start, mean, scatter)
+            self.merge(span.stop - span.start, mean, scatter)
             if step is not None:
-                step(part.stop / n)
+                step(span.stop / n)
         _check_range(self.scatter, what)
 
     def merge(self, n: int, mean: np.ndarray, scatter: np.ndarray) -> None:
@@ -348,17 +256,17 @@ class MomentSum:
             )
         total = self.n + n
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = mean - self.mean
-            self.mean = self.mean + apart * (n / total)
+            difference = mean - self.mean
+            self.mean = self.mean + difference * (n / total)
             self.scatter += scatter
-            if apart.any():
-                apart *= math.sqrt(self.n / total * n)
-                self.scatter += np.outer(apart, apart, out=scatter)
+            if difference.any():
+                difference *= math.sqrt(self.n / total * n)
+                self.scatter += np.outer(difference, difference, out=scatter)
         self.n = total
 
     def moments(self, rounding: float = EPSILON) -> Moments:
-        """What it has come to; the sum is not to be used after that."""
-        return object.__new__(Moments)._hold(self.mean.copy(), self.scatter, self.n, rounding)
+        """The moments of all rows; the sum is not to be used after that."""
+        return object.__new__(Moments)._set(self.mean.copy(), self.scatter, self.n, rounding)
 
 
 @collected
@@ -368,7 +276,7 @@ def moments(samples: Any, total: MomentSum, *, features: Any = None) -> None:
 
 
 def moments_of(rows: Any, what: str, step: Callable[[float], None]) -> Moments:
-    """The moments of feature rows; `what` they are called in messages, and `step` is told how far it is."""
+    """The moments of feature rows, called `what` in messages; `step` gets the share that is done."""
     total = MomentSum()
     total.add(rows, what, step)
     return total.moments()
@@ -381,18 +289,18 @@ def _is_empty(batch: Any) -> bool:
 
 
 def centred(block: Any) -> tuple[Any, np.ndarray]:
-    """A float64 block, overwritten on the host, around the mean of its rows; and that mean, on the host.
+    """A float64 block less the mean of its rows, and that mean, on the host; NumPy's blocks are overwritten.
 
-    The first row is taken away before the mean is taken, so that nothing large cancels and a constant column becomes
+    The first row is subtracted before the mean is computed, so that nothing large cancels and a constant column becomes
     exactly 0.
     """
-    first = block[:1, :] + 0.0
-    block = _less(block, first)
-    rest = namespace(block).mean(block, axis=0, keepdims=True)
-    return _less(block, rest), np.array(to_host(first + rest)[0])
+    first = block[:1, :] + 0.0  # a copy
+    block = _subtract(block, first)
+    mean = namespace(block).mean(block, axis=0, keepdims=True)
+    return _subtract(block, mean), np.array(to_host(first + mean)[0])
 
 
-def _less(block: Any, row: Any) -> Any:
+def _subtract(block: Any, row: Any) -> Any:
     if not isinstance(block, np.ndarray):
         return block - row
     block -= row
@@ -400,7 +308,7 @@ def _less(block: Any, row: Any) -> Any:
 
 
 def block_bytes(rows: Any) -> int:
-    """Bytes of a block of rows: a product into a d×d matrix wants about as many rows as columns."""
+    """Bytes of a block of rows: for products into a d×d matrix about as many rows as columns."""
     if is_foreign(rows):
         return DEVICE_BYTES
     return min(max(BLOCK_BYTES, 8 * rows.shape[1] ** 2), 4 * BLOCK_BYTES)
@@ -420,9 +328,101 @@ def _check_range(scatter: np.ndarray, what: str) -> None:
 
 
 def _check_width(width: int) -> None:
-    if width > WIDEST:
+    if width > MOST_COLUMNS:
         raise TooLargeError(
             f"the features have {width} columns, and a matrix of {width}×{width} would take "
-            f"{bytes_shown(8 * width**2)}; expected at most {WIDEST} columns. Reduce them first, for example by a "
-            "random projection."
+            f"{bytes_shown(8 * width**2)}; expected at most {MOST_COLUMNS} columns. Reduce them first, for example by "
+            "a random projection."
         )
+
+
+# ---------------------------------------------------------------------------------------------------------- covariances
+
+
+def factor(covariance: np.ndarray, rounding: float) -> tuple[np.ndarray, float]:
+    """S with SSᵀ the covariance, of as many columns as its rank, by Cholesky with pivots; and the smallest pivot.
+
+    The smallest pivot is 1 where no column is correlated with others, and 0 where the rank is below the number of
+    columns. Pivots that are not above the noise are left out: the root of a variance of rounding size would be far
+    larger than rounding, 1e-8 of 1e-16. Factored are the correlations, where every column has its own scale, so that
+    small ones are not taken for noise beside large ones.
+    """
+    from scipy.linalg import get_lapack_funcs
+
+    correlation, deviations, _ = correlations(covariance)
+    (cholesky,) = get_lapack_funcs(("pstrf",), (correlation,))
+    pivoted, order, rank, _ = cholesky(
+        correlation.T, tol=pivot_noise(len(deviations), rounding), lower=1, overwrite_a=1
+    )
+    roots = np.zeros((len(deviations), rank))
+    roots[order - 1] = np.tril(pivoted)[:, :rank]
+    roots *= deviations[:, None]
+    full_rank = rank == np.count_nonzero(deviations)
+    return roots, float(np.min(np.diagonal(pivoted)[:rank] ** 2, initial=1.0)) if full_rank else 0.0
+
+
+def correlations(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Correlations, standard deviations and their inverses; correlations and inverses are 0 for a constant column."""
+    deviations = np.sqrt(np.diagonal(covariance))
+    inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+    correlation = covariance * inverse
+    correlation *= inverse[:, None]
+    return correlation, deviations, inverse
+
+
+def pivot_noise(columns: int, rounding: float) -> float:
+    """An upper bound on a pivot that is rounding alone, of the sums and of the factor: several times what was seen."""
+    return rounding * (32 + 8 * math.sqrt(columns))
+
+
+def finite_array(values: Any, name: str, dimensions: int) -> np.ndarray:
+    """The user's array on the host; an error where it has another shape, or entries that are not finite numbers."""
+    refuse_masked(values, name)
+    try:
+        array = to_host(values) if is_foreign(values) else np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.array(None)
+    if array.dtype.kind not in "buif" or array.ndim != dimensions or array.size == 0:
+        shape = "(columns,)" if dimensions == 1 else "(columns, columns)"
+        raise InputError(f"{name} is {brief(values)}; expected an array of real numbers, of shape {shape}.")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} holds {array[~np.isfinite(array)][0]}; expected finite numbers.")
+    return array
+
+
+def checked_covariance(matrix: np.ndarray, rounding: float) -> np.ndarray:
+    """The user's covariance in float64; an error where it is not symmetric or not positive semidefinite."""
+    covariance = matrix.astype(np.float64)
+    variances = np.diagonal(covariance)
+    if variances.min() < 0:
+        at = int(variances.argmin())
+        raise IndefiniteError(
+            f"the covariance has the variance {digits(variances[at])} in column {at}; expected none below 0."
+        )
+    noise = 8 * pivot_noise(len(variances), rounding)
+    asymmetry = _as_correlations(covariance - covariance.T, variances)
+    if not asymmetry.max() <= noise:
+        i, j = (int(place) for place in np.unravel_index(int(asymmetry.argmax()), asymmetry.shape))
+        raise AsymmetryError(
+            f"the covariance has {digits(covariance[i, j])} at ({i}, {j}) and {digits(covariance[j, i])} at "
+            f"({j}, {i}); expected a symmetric matrix."
+        )
+    covariance = covariance / 2 + covariance.T / 2
+    roots, _ = factor(covariance, rounding)
+    residual = float(_as_correlations(covariance - roots @ roots.T, variances).max())
+    if not residual <= noise:
+        raise IndefiniteError(
+            f"the covariance is not positive semidefinite: as correlations, {residual:.2g} of it belongs to no rows, "
+            f"and rounding leaves {noise:.2g} at most. Expected the covariance of some rows; for one that was computed "
+            "in float32 pass rounding=1e-6."
+        )
+    return covariance
+
+
+def _as_correlations(difference: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Absolute differences of covariances on the scale of correlations; inf beside a column of no variance."""
+    deviations = np.sqrt(variances)
+    scale = deviations[:, None] * deviations
+    size = np.abs(difference)
+    with np.errstate(over="ignore"):
+        return np.divide(size, scale, out=np.where(size > 0, np.inf, 0.0), where=scale > 0)

@@ -1,4 +1,4 @@
-"""Overlap of the texts of a collection with each other: self-BLEU and pairwise BLEU."""
+"""Overlap of the texts of a collection with each other: self-BLEU, pairwise BLEU and D-Lex-Sim."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.metrics.texts import (
     Grouped,
     Overlap,
-    Runs,
+    TextCounts,
     check_length,
     check_pairs,
-    grams_of,
+    count_in_texts,
     grouped,
-    numbered,
-    runs_of,
+    ngrams_by_length,
+    number_tokens,
     text_metric,
 )
 from vendimeter.optional import require
@@ -34,172 +34,10 @@ from vendimeter.similarity import Pairwise, Similarity
 
 __all__ = ["PairwiseBLEU", "d_lex_sim", "pairwise_bleu", "self_bleu"]
 
-
-# ---------------------------------------------------------------------------------------------------------- text pairs
-
-# The mean similarity of two texts of a collection.
-
 TILE = 1024  # rows and columns of similarities at a time
-SMALL = 128  # groups up to this many texts are compared many at once
+SMALL = 128  # groups of up to so many texts are compared many at once
 
-
-@text_metric
-def d_lex_sim(
-    samples: Any,
-    kernel: Any = "bleu",
-    *,
-    by: Any = None,
-    groups: bool | None = None,
-) -> Overlap:
-    """D-Lex-Sim: the mean similarity of two different texts of a collection.
-
-    D-Lex-Sim = 2/(n(n−1)) Σ_{i<j} k(tᵢ, tⱼ). Lower is more diverse.
-
-    Parameters
-    ----------
-    samples : list of texts, Collection, or groups of texts
-        As for `ngram_diversity`; two texts at least. With groups: the mean over groups, of pairs within them.
-    kernel : str, Kernel or callable
-        What compares two texts: by default `vendimeter.kernels.BLEU`, the mean of the sentence BLEU in both directions;
-        any other kernel of texts, with its own tokenizer, such as ``NGram(1, 4)``; a function k(a, b), called once a
-        pair with a before b; or ``"meteor"``, NLTK's METEOR in both directions, averaged.
-    by, groups
-        As for `ngram_diversity`.
-
-    Returns
-    -------
-    Overlap
-        A float, with the figure of each group.
-
-    Notes
-    -----
-    Fomicheva et al. compare with METEOR. It needs NLTK and the WordNet data, which is fetched once with ``python -m
-    nltk.downloader wordnet``, and gives equal texts a little less than 1. Texts are split into ``"words"`` for it, and
-    case is ignored.
-
-    Every pair is compared, in blocks: the time grows with the square of the number of texts, the memory does not.
-
-    References
-    ----------
-    Fomicheva, Sun, Yankovskaya, Blain, Guzmán, Fishel, Aletras, Chaudhary, Specia: Unsupervised quality estimation for
-    neural machine translation, TACL 2020 (D-Lex-Sim).
-
-    Examples
-    --------
-    >>> from vendimeter.metrics import d_lex_sim
-    >>> captions = ["a dog runs on grass", "a dog runs on sand", "two boats"]
-    >>> round(d_lex_sim(captions), 4), round(d_lex_sim(captions, "ngram"), 4)
-    (0.2229, 0.2264)
-    >>> round(d_lex_sim(captions, lambda a, b: len({*a.split()} & {*b.split()}) / 5), 4)
-    0.2667
-    """
-    texts = grouped(samples, "d_lex_sim", by=by, groups=groups)
-    check_pairs(texts, "D-Lex-Sim")
-    if isinstance(kernel, str) and kernel == "meteor":
-        sums = _of_function(texts, _meteor())
-    elif isinstance(kernel, Kernel | str | type) or not callable(kernel):
-        sums = _of_kernel(texts, as_kernel(kernel))
-    else:
-        sums = _of_function(texts, kernel)
-    pairs = texts.sizes * (texts.sizes - 1) / 2
-    values = np.full(len(pairs), np.nan)
-    return Overlap.over(texts, np.divide(sums, pairs, out=values, where=pairs > 0))
-
-
-def _of_kernel(texts: Grouped, kernel: Kernel) -> np.ndarray:
-    """The sum of a kernel over the pairs i < j of each group."""
-    similarity = kernel.similarity(texts.texts)
-    sums = np.zeros(len(texts.labels))
-    done, total = 0, int((texts.sizes**2).sum())
-    with Progress("D-Lex-Sim") as progress:
-        for chosen, part, count in _parts(similarity, texts):
-            if not np.isfinite(part).all():
-                raise InputError(f"{kernel!r} gives similarities that are not finite; expected numbers.")
-            sums[chosen] += part
-            done += count
-            progress.step(done / total)
-    return sums
-
-
-def _parts(similarity: Similarity, texts: Grouped) -> Iterator[tuple[Any, Any, int]]:
-    """Groups, what is added to their sums, and for how many entries: many small groups at once, large ones in tiles."""
-    sizes, starts = texts.sizes, texts.starts
-    stacks = isinstance(similarity, Pairwise) and similarity.stacks
-    for size in np.unique(sizes[sizes > 1]).tolist():
-        groups = np.flatnonzero(sizes == size)
-        if not stacks or size > SMALL:
-            for g in groups.tolist():
-                with texts.naming(g):
-                    yield from ((g, *part) for part in _tiles(similarity, int(starts[g]), int(starts[g + 1])))
-            continue
-        above = np.triu(np.ones((size, size), dtype=bool), 1)
-        for part in blocks(len(groups), size * size):
-            members = starts[groups[part]][:, None] + np.arange(size)
-            values = to_host(similarity.block(members, members))
-            yield groups[part], values[:, above].sum(axis=1), values.size
-
-
-def _tiles(similarity: Similarity, start: int, stop: int) -> Iterator[tuple[float, int]]:
-    """The sums over the tiles of a square block, of what lies above its diagonal; and how much of it that was."""
-    for row in range(start, stop, TILE):
-        rows = slice(row, min(row + TILE, stop))
-        for col in range(row, stop, TILE):
-            same = col == row
-            tile = to_host(similarity.block(rows, rows if same else slice(col, min(col + TILE, stop))))
-            yield float((np.triu(tile, 1) if same else tile).sum()), tile.size * (1 if same else 2)
-
-
-def _of_function(texts: Grouped, function: Callable[[Any, Any], Any]) -> np.ndarray:
-    """The sum of a function of two texts over the pairs i < j of each group."""
-    sums = np.zeros(len(texts.labels))
-    done, total = 0, int((texts.sizes * (texts.sizes - 1)).sum()) // 2
-    with Progress("D-Lex-Sim") as progress:
-        for g in np.flatnonzero(texts.sizes > 1).tolist():
-            group = texts.texts[texts.starts[g] : texts.starts[g + 1]]
-            with texts.naming(g):
-                for i, left in enumerate(group):
-                    sums[g] += sum(_number(function(left, group[j]), i, j) for j in range(i + 1, len(group)))
-                    done += len(group) - i - 1
-                    progress.step(done / total)
-    return sums
-
-
-def _number(value: Any, i: int, j: int) -> float:
-    number = as_number(value)
-    if not math.isfinite(number):
-        raise InputError(
-            f"the function returned {brief(value)} for items {i} and {j}; expected a finite number."
-        )
-    return number
-
-
-def _meteor() -> Callable[[Any, Any], float]:
-    """METEOR of two texts, the mean of both directions."""
-    library = require("nltk.translate.meteor_score", extra="text", purpose="METEOR")
-
-    def score(left: Any, right: Any) -> float:
-        sides = [words(text) if isinstance(text, str) else _strings(text) for text in (left, right)]
-        try:
-            return sum(library.single_meteor_score(*pair) for pair in (sides, sides[::-1])) / 2
-        except LookupError:
-            raise MissingDependencyError(
-                "METEOR needs the WordNet data of NLTK, which is not on this machine; fetch it once with: python -m "
-                "nltk.downloader wordnet"
-            ) from None
-
-    return score
-
-
-def _strings(tokens: tuple[Any, ...]) -> tuple[str, ...]:
-    odd = next((token for token in tokens if not isinstance(token, str)), None)
-    if odd is not None:
-        raise InputError(f"METEOR met the token {brief(odd)}; expected tokens that are texts.")
-    return tokens
-
-
-# ------------------------------------------------------------------------------------------------------------- overlap
-
-# --------------------------------------------------------------------------------------------------------- self-BLEU
+# ------------------------------------------------------------------------------------------------------------ self-BLEU
 
 
 @text_metric
@@ -272,55 +110,59 @@ def self_bleu(
         raise InputError(f"epsilon={brief(epsilon)}; expected a number from 0 up and below 1.")
     texts = grouped(samples, "self_bleu", by=by, groups=groups)
     check_pairs(texts, "self-BLEU")
-    ids, starts = numbered(texts, tokenizer, lowercase)
+    ids, starts = number_tokens(texts, tokenizer, lowercase)
     lengths = np.diff(starts)
-    logs, none = np.zeros(len(lengths)), lengths < 0
-    for m, gram, text in grams_of(ids, starts, n):
+    logs, without_match = np.zeros(len(lengths)), lengths < 0
+    for m, gram, text in ngrams_by_length(ids, starts, n):
         if not len(gram):
             break
-        runs = runs_of(gram, text)
-        matches = np.bincount(runs.text, weights=_others(runs), minlength=len(lengths))
-        has = lengths >= m
+        counts = count_in_texts(gram, text)
+        matches = np.bincount(counts.text, weights=_matches_with_others(counts), minlength=len(lengths))
+        long_enough = lengths >= m
         if m == 1:
-            none = has & (matches == 0)
+            without_match = long_enough & (matches == 0)
         with np.errstate(divide="ignore"):
-            logs[has] += np.log(np.maximum(matches[has], floor) / (lengths[has] - m + 1))
-    scores = np.exp(logs / np.clip(lengths, 1, n) + _brevity(lengths, texts))
-    scores[none] = 0.0
+            logs[long_enough] += np.log(
+                np.maximum(matches[long_enough], floor) / (lengths[long_enough] - m + 1)
+            )
+    scores = np.exp(logs / np.clip(lengths, 1, n) + _log_brevity(lengths, texts))
+    scores[without_match] = 0.0
     with np.errstate(invalid="ignore"):
         values = np.bincount(texts.group, weights=scores, minlength=len(texts.labels)) / texts.sizes
     values[texts.sizes < 2] = np.nan
     return Overlap.over(texts, values)
 
 
-def _others(runs: Runs) -> np.ndarray:
-    """The matches of each entry with the others: its count, but for the largest one, which matches the second largest.
+def _matches_with_others(counts: TextCounts) -> np.ndarray:
+    """The matches of each count of an m-gram with the other texts: the count, or the largest of theirs if that is less.
 
-    Only the largest count of an m-gram exceeds the most that another text has.
+    Only the largest count of an m-gram exceeds that: it matches the second largest.
     """
-    matches = runs.times.copy()
-    last = np.flatnonzero(np.append(np.diff(runs.first) > 0, True)) if len(matches) else np.zeros(0, np.int64)
-    matches[last] = np.where(runs.size[last] > 1, runs.times[last - 1], 0)
+    matches = counts.times.copy()
+    last = (
+        np.flatnonzero(np.append(np.diff(counts.first) > 0, True)) if len(matches) else np.zeros(0, np.int64)
+    )
+    matches[last] = np.where(counts.size[last] > 1, counts.times[last - 1], 0)
     return matches
 
 
-def _brevity(lengths: np.ndarray, texts: Grouped) -> np.ndarray:
+def _log_brevity(lengths: np.ndarray, texts: Grouped) -> np.ndarray:
     """The logarithm of the brevity penalty of each text, with the other texts of its group as references."""
     group = texts.group
     order = np.lexsort((lengths, group))
-    sorted_lengths, same = lengths[order].astype(np.float64), np.diff(group[order]) == 0
-    gap = np.where(same, np.diff(sorted_lengths), np.inf)
+    sorted_lengths, same_group = lengths[order].astype(np.float64), np.diff(group[order]) == 0
+    gap = np.where(same_group, np.diff(sorted_lengths), np.inf)
     below, above = np.append(np.inf, gap), np.append(gap, np.inf)
-    # The nearest of the others is next in order; only a longer one, and no shorter one as near, costs anything.
+    # The nearest length is next in order. Only a longer one brings a penalty, and only where no shorter one is as near.
     longer = np.where(above < below, above, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         penalty = np.where(longer > 0, -longer / sorted_lengths, 0.0)
-    found = np.empty(len(lengths))
-    found[order] = penalty
-    return found
+    logs = np.empty(len(lengths))
+    logs[order] = penalty
+    return logs
 
 
-# ----------------------------------------------------------------------------------------------------- pairwise BLEU
+# -------------------------------------------------------------------------------------------------------- pairwise BLEU
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -405,25 +247,186 @@ def pairwise_bleu(
     n = check_length(n, "n")
     texts = grouped(samples, "pairwise_bleu", by=by, groups=groups)
     check_pairs(texts, "pairwise BLEU")
-    ids, starts = numbered(texts, tokenizer, lowercase)
+    ids, starts = number_tokens(texts, tokenizer, lowercase)
     sizes = texts.sizes
     partners = (sizes - 1)[texts.group]
     precisions = np.full(n, np.nan)
-    for m, gram, text in grams_of(ids, starts, n):
+    for m, gram, text in ngrams_by_length(ids, starts, n):
         total = int(partners[text].sum())
         if not total:
             break
-        runs = runs_of(gram, text)
-        # In order of their counts, each text has the smaller count of its pairs with those behind it.
-        behind = runs.size - 1 - (np.arange(len(runs.first)) - runs.first)
-        precisions[m - 1] = 2 * int((runs.times * behind).sum()) / total
-    known = precisions[~np.isnan(precisions)]
-    if not len(known):
+        counts = count_in_texts(gram, text)
+        # In rising order of counts, the minimum of a pair is that of the text that comes first.
+        behind = counts.size - 1 - (np.arange(len(counts.first)) - counts.first)
+        precisions[m - 1] = 2 * int((counts.times * behind).sum()) / total
+    defined = precisions[~np.isnan(precisions)]
+    if not len(defined):
         raise EmptyError(
             "no text of a pair has a token; expected some. Pairwise BLEU of nothing is undefined."
         )
     with np.errstate(divide="ignore"):
-        value = float(np.exp(np.log(known).mean()))
+        value = float(np.exp(np.log(defined).mean()))
     pairs = int((sizes * (sizes - 1)).sum())
     left_out = int((sizes < 2).sum())
     return PairwiseBLEU(value, tuple(precisions.tolist()), pairs, len(texts.texts), len(sizes), left_out)
+
+
+# ------------------------------------------------------------------------------------------------------------ D-Lex-Sim
+
+
+@text_metric
+def d_lex_sim(
+    samples: Any,
+    kernel: Any = "bleu",
+    *,
+    by: Any = None,
+    groups: bool | None = None,
+) -> Overlap:
+    """D-Lex-Sim: the mean similarity of two different texts of a collection.
+
+    D-Lex-Sim = 2/(n(n−1)) Σ_{i<j} k(tᵢ, tⱼ). Lower is more diverse.
+
+    Parameters
+    ----------
+    samples : list of texts, Collection, or groups of texts
+        As for `ngram_diversity`; two texts at least. With groups: the mean over groups, of pairs within them.
+    kernel : str, Kernel or callable
+        What compares two texts: by default `vendimeter.kernels.BLEU`, the mean of the sentence BLEU in both directions;
+        any other kernel of texts, with its own tokenizer, such as ``NGram(1, 4)``; a function k(a, b), called once a
+        pair with a before b; or ``"meteor"``, NLTK's METEOR in both directions, averaged.
+    by, groups
+        As for `ngram_diversity`.
+
+    Returns
+    -------
+    Overlap
+        A float, with the figure of each group.
+
+    Notes
+    -----
+    Fomicheva et al. compare with METEOR. It needs NLTK and the WordNet data, which is fetched once with ``python -m
+    nltk.downloader wordnet``, and gives equal texts a little less than 1. Texts are split into ``"words"`` for it, and
+    case is ignored.
+
+    Every pair is compared, in blocks: the time grows with the square of the number of texts, the memory does not.
+
+    References
+    ----------
+    Fomicheva, Sun, Yankovskaya, Blain, Guzmán, Fishel, Aletras, Chaudhary, Specia: Unsupervised quality estimation for
+    neural machine translation, TACL 2020 (D-Lex-Sim).
+
+    Examples
+    --------
+    >>> from vendimeter.metrics import d_lex_sim
+    >>> captions = ["a dog runs on grass", "a dog runs on sand", "two boats"]
+    >>> round(d_lex_sim(captions), 4), round(d_lex_sim(captions, "ngram"), 4)
+    (0.2229, 0.2264)
+    >>> round(d_lex_sim(captions, lambda a, b: len({*a.split()} & {*b.split()}) / 5), 4)
+    0.2667
+    """
+    texts = grouped(samples, "d_lex_sim", by=by, groups=groups)
+    check_pairs(texts, "D-Lex-Sim")
+    if isinstance(kernel, str) and kernel == "meteor":
+        sums = _sum_function(texts, _meteor())
+    elif isinstance(kernel, Kernel | str | type) or not callable(kernel):
+        sums = _sum_kernel(texts, as_kernel(kernel))
+    else:
+        sums = _sum_function(texts, kernel)
+    pairs = texts.sizes * (texts.sizes - 1) / 2
+    values = np.full(len(pairs), np.nan)
+    return Overlap.over(texts, np.divide(sums, pairs, out=values, where=pairs > 0))
+
+
+def _sum_kernel(texts: Grouped, kernel: Kernel) -> np.ndarray:
+    """The sum of a kernel over the pairs i < j of each group."""
+    similarity = kernel.similarity(texts.texts)
+    sums = np.zeros(len(texts.labels))
+    entries_done, entries = 0, int((texts.sizes**2).sum())
+    with Progress("D-Lex-Sim") as progress:
+        for groups, group_sums, count in _partial_sums(similarity, texts):
+            if not np.isfinite(group_sums).all():
+                raise InputError(f"{kernel!r} gives similarities that are not finite; expected numbers.")
+            sums[groups] += group_sums
+            entries_done += count
+            progress.step(entries_done / entries)
+    return sums
+
+
+def _partial_sums(similarity: Similarity, texts: Grouped) -> Iterator[tuple[Any, Any, int]]:
+    """Groups, what to add to their sums, and of how many entries: many small groups at once, large ones in tiles."""
+    sizes, starts = texts.sizes, texts.starts
+    stacks = isinstance(similarity, Pairwise) and similarity.stacks
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        groups = np.flatnonzero(sizes == size)
+        if not stacks or size > SMALL:
+            for g in groups.tolist():
+                with texts.naming(g):
+                    yield from (
+                        (g, *tile) for tile in _tile_sums(similarity, int(starts[g]), int(starts[g + 1]))
+                    )
+            continue
+        upper = np.triu(np.ones((size, size), dtype=bool), 1)
+        for block in blocks(len(groups), size * size):
+            members = starts[groups[block]][:, None] + np.arange(size)
+            values = to_host(similarity.block(members, members))
+            yield groups[block], values[:, upper].sum(axis=1), values.size
+
+
+def _tile_sums(similarity: Similarity, start: int, stop: int) -> Iterator[tuple[float, int]]:
+    """Sums over the tiles above the diagonal of a square block, and how many of its entries each tile stands for."""
+    for row in range(start, stop, TILE):
+        rows = slice(row, min(row + TILE, stop))
+        for col in range(row, stop, TILE):
+            same = col == row
+            tile = to_host(similarity.block(rows, rows if same else slice(col, min(col + TILE, stop))))
+            yield float((np.triu(tile, 1) if same else tile).sum()), tile.size * (1 if same else 2)
+
+
+def _sum_function(texts: Grouped, function: Callable[[Any, Any], Any]) -> np.ndarray:
+    """The sum of a function of two texts over the pairs i < j of each group."""
+    sums = np.zeros(len(texts.labels))
+    pairs_done, pairs = 0, int((texts.sizes * (texts.sizes - 1)).sum()) // 2
+    with Progress("D-Lex-Sim") as progress:
+        for g in np.flatnonzero(texts.sizes > 1).tolist():
+            group = texts.texts[texts.starts[g] : texts.starts[g + 1]]
+            with texts.naming(g):
+                for i, left in enumerate(group):
+                    sums[g] += sum(
+                        _finite_number(function(left, group[j]), i, j) for j in range(i + 1, len(group))
+                    )
+                    pairs_done += len(group) - i - 1
+                    progress.step(pairs_done / pairs)
+    return sums
+
+
+def _finite_number(value: Any, i: int, j: int) -> float:
+    number = as_number(value)
+    if not math.isfinite(number):
+        raise InputError(
+            f"the function returned {brief(value)} for items {i} and {j}; expected a finite number."
+        )
+    return number
+
+
+def _meteor() -> Callable[[Any, Any], float]:
+    """METEOR of two texts, the mean of both directions."""
+    library = require("nltk.translate.meteor_score", extra="text", purpose="METEOR")
+
+    def score(left: Any, right: Any) -> float:
+        sides = [words(text) if isinstance(text, str) else _strings(text) for text in (left, right)]
+        try:
+            return sum(library.single_meteor_score(*pair) for pair in (sides, sides[::-1])) / 2
+        except LookupError:
+            raise MissingDependencyError(
+                "METEOR needs the WordNet data of NLTK, which is not on this machine; fetch it once with: python -m "
+                "nltk.downloader wordnet"
+            ) from None
+
+    return score
+
+
+def _strings(tokens: tuple[Any, ...]) -> tuple[str, ...]:
+    other = next((token for token in tokens if not isinstance(token, str)), None)
+    if other is not None:
+        raise InputError(f"METEOR met the token {brief(other)}; expected tokens that are texts.")
+    return tokens

@@ -1,4 +1,8 @@
-"""Precision and recall of distributions as a curve, one against the other."""
+"""Precision and recall for distributions (PRD): a curve of one against the other, over clusters by k-means.
+
+The clusters of the points of two sets turn these into two distributions over clusters, and the curve is one of such
+distributions; `PrecisionRecallCurve.of` takes them from the user.
+"""
 
 from __future__ import annotations
 
@@ -19,113 +23,14 @@ from vendimeter.results.base import Figures
 
 __all__ = ["MOST_FITTED", "PrecisionRecallCurve", "cluster_shares", "precision_recall_curve"]
 
-
-# ------------------------------------------------------------------------------------------------------------ clusters
-
-# Clusters of the points of two sets by k-means: which share of each set lies in each cluster.
-
-MOST_FITTED = 5000  # points of each set that centres are fitted to
-ROUNDS = 100  # of moving the centres, at most
-SETTLED = 1e-2  # of the points may still go to another centre in the last round
-
-
-def cluster_shares(
-    sets: dict[str, Any], clusters: int, runs: int, draws: np.random.Generator, progress: Progress
-) -> list[np.ndarray]:
-    """The share of each set that lies in each cluster, for several runs of k-means: of shape (runs, clusters) a set.
-
-    Centres are fitted to equally many points of either set, drawn anew for each run, so that the larger set does not
-    decide where they lie; then all points go to their nearest centre.
-
-    Parameters
-    ----------
-    sets : dict
-        The rows of two sets by the name of the argument: NumPy's, or both of one other library.
-    clusters, runs : int
-        How many centres a run has, and how many runs there are.
-    draws : Generator
-        What decides on the points and the first centres.
-    progress : Progress
-        What is told how far the work is.
-    """
-    scale = 2.0 ** -max(max(_exponent(rows, name, clusters) for name, rows in sets.items()), -1000)
-    size = min(MOST_FITTED, *(int(rows.shape[0]) for rows in sets.values()))
-    centres = []
-    for run in range(runs):
-        progress.step(run / (runs + 1))
-        points = []
-        for name, rows in sets.items():
-            chosen = np.sort(draws.choice(rows.shape[0], size, replace=False))
-            points.append(to_host(wide_block(rows, chosen, name)) * scale)
-        centres.append(_fitted(np.concatenate(points), clusters, draws))
-    return [_shares(rows, name, centres, clusters, scale) for name, rows in sets.items()]
-
-
-def _parts(rows: Any, clusters: int) -> list[slice]:
-    width = max(int(rows.shape[1]), clusters)
-    return blocks(rows.shape[0], width, most=DEVICE_BYTES if is_gpu(rows) else BLOCK_BYTES)
-
-
-def _exponent(rows: Any, name: str, clusters: int) -> int:
-    """The binary exponent of the largest entry, by which all are divided, so that no square overflows or vanishes."""
-    peak = 0.0
-    for part in _parts(rows, clusters):
-        block = wide_block(rows, part, name)
-        peak = max(peak, float(namespace(block).max(namespace(block).abs(block))))
-    return math.frexp(peak)[1]
-
-
-def _fitted(points: np.ndarray, clusters: int, draws: np.random.Generator) -> np.ndarray:
-    """Centres that no longer move, from those that k-means++ draws; fewer of them where fewer points differ."""
-    middle = points.mean(axis=0)
-    points -= middle
-    parts = _parts(points, clusters)
-    chosen, squares = [int(draws.integers(len(points)))], np.full(len(points), np.inf)
-    while True:
-        for part in parts:
-            apart = points[part] - points[chosen[-1]]
-            squares[part] = np.minimum(squares[part], np.einsum("ij,ij->i", apart, apart))
-        if len(chosen) == clusters or not squares.any():
-            break
-        sums = np.cumsum(squares)
-        chosen.append(int(np.searchsorted(sums, draws.random() * sums[-1], side="right")))
-    centres, labels, before = points[chosen], np.empty(len(points), dtype=np.int64), None
-    for _ in range(ROUNDS):
-        sums, sizes = np.zeros_like(centres), np.zeros(len(centres))
-        for part in parts:
-            labels[part] = _nearest(points[part], centres)
-            members = (labels[part] == np.arange(len(centres))[:, None]).astype(np.float64)
-            sums += members @ points[part]
-            sizes += members.sum(axis=1)
-        if before is not None and np.count_nonzero(labels != before) <= len(points) * SETTLED:
-            break
-        before, held = labels.copy(), sizes > 0  # a centre that has lost its points stays where it is
-        centres[held] = sums[held] / sizes[held, None]
-    return centres + middle
-
-
-def _nearest(block: Any, centres: Any) -> np.ndarray:
-    """The nearest centre of each row, of several the first."""
-    xp = namespace(block)
-    return to_host(xp.argmin(xp.sum(centres * centres, axis=1) - 2 * (block @ transposed(centres)), axis=1))
-
-
-def _shares(rows: Any, name: str, centres: list[np.ndarray], clusters: int, scale: float) -> np.ndarray:
-    """The share of the rows that is nearest to each centre, of every run."""
-    counts = np.zeros((len(centres), clusters), dtype=np.int64)
-    middle = np.mean([run.mean(axis=0) for run in centres], axis=0)
-    for part in _parts(rows, clusters):
-        block = wide_block(rows, part, name) * scale
-        block = block - move(middle, block)
-        for run, places in enumerate(centres):
-            labels = _nearest(block, move(places - middle, block))
-            counts[run] += np.bincount(labels, minlength=clusters)
-    return counts / rows.shape[0]
-
-
-# ---------------------------------------------------------------------------------------------------- precision curves
-
-TOLERANCE = 1e-6  # by which probabilities may miss a sum of 1
+# Points of each set that centres are fitted to, at most.
+MOST_FITTED = 5000
+# Iterations of k-means, at most.
+ROUNDS = 100
+# It has converged when no larger share of the points changes its centre.
+MOVING_SHARE = 1e-2
+# By which probabilities may miss a sum of 1.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -171,22 +76,23 @@ class PrecisionRecallCurve(Figures):
         PrecisionRecallCurve(f_precision=0.984848, f_recall=0.503876, highest_precision=1, highest_recall=0.5, ...
         """
         weight = _beta(beta)
-        own, others = _distribution(samples, "samples"), _distribution(reference, "reference")
-        if len(own) != len(others):
+        of_samples, of_reference = _distribution(samples, "samples"), _distribution(reference, "reference")
+        if len(of_samples) != len(of_reference):
             raise InputError(
-                f"samples has {len(own)} outcomes and reference {len(others)}; expected one number an outcome."
+                f"samples has {len(of_samples)} outcomes and reference {len(of_reference)}; expected one number an "
+                "outcome."
             )
-        return _curve(own[None], others[None], weight, None, None)
+        return _curve(of_samples[None], of_reference[None], weight, None, None)
 
     def at(self, ratios: Any) -> tuple[np.ndarray, np.ndarray]:
         """Precision and recall at ratios λ of the two, from 0 to infinity: Σ min(λp, q) and Σ min(p, q/λ)."""
         try:
-            found = np.asarray(ratios, dtype=np.float64)
+            values = np.asarray(ratios, dtype=np.float64)
         except (TypeError, ValueError):
-            found = np.array(math.nan)
-        if not (found >= 0).all():
+            values = np.array(math.nan)
+        if not (values >= 0).all():
             raise InputError(f"ratios={brief(ratios)}; expected numbers from 0 up, which may be infinite.")
-        return _points(self.of_samples, self.of_reference, found)
+        return _points(self.of_samples, self.of_reference, values)
 
     def points(self, count: int = 1001) -> tuple[np.ndarray, np.ndarray]:
         """Precision and recall from one end of the curve to the other, to be drawn.
@@ -273,67 +179,81 @@ def precision_recall_curve(
     >>> found
     PrecisionRecallCurve(f_precision=0.984848, f_recall=0.503876, highest_precision=1, highest_recall=0.5, ...
     """
-    count, times, weight = whole_number(clusters, "clusters"), whole_number(runs, "runs"), _beta(beta)
+    cluster_count, run_count, weight = (
+        whole_number(clusters, "clusters"),
+        whole_number(runs, "runs"),
+        _beta(beta),
+    )
     draws = generator(check_rng(rng), "precision-recall curve")
     check_progress(progress)
     left, right = two_sets(samples, reference, "precision_recall_curve", features=features)
     n, m = int(left.shape[0]), int(right.shape[0])
     fitted = 2 * min(n, m, MOST_FITTED)
-    if count > fitted:
+    if cluster_count > fitted:
         raise InputError(
-            f"clusters={count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are fitted "
-            "to as many points of either set."
+            f"clusters={cluster_count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are "
+            "fitted to as many points of either set."
         )
     with no_gradients(), Progress("Precision–recall curve", progress) as bar:
-        own, others = cluster_shares({"samples": left, "reference": right}, count, times, draws, bar)
-    return _curve(own, others, weight, n, m)
+        of_samples, of_reference = cluster_shares(
+            {"samples": left, "reference": right}, cluster_count, run_count, draws, bar
+        )
+    return _curve(of_samples, of_reference, weight, n, m)
 
 
 def _curve(
-    own: np.ndarray, others: np.ndarray, beta: float, n: int | None, m: int | None
+    of_samples: np.ndarray, of_reference: np.ndarray, beta: float, n: int | None, m: int | None
 ) -> PrecisionRecallCurve:
-    """The curve of runs of (q, p): on average it is that of all their clusters side by side."""
-    there = (others > 0) & (own > 0)
+    """The mean curve of runs of (q, p), which is the curve over the clusters of all runs together."""
+    shared = (of_reference > 0) & (of_samples > 0)
     with np.errstate(over="ignore"):
-        ratios = own[there] / others[there]
+        ratios = of_samples[shared] / of_reference[shared]
     ratios = ratios[np.isfinite(ratios)]
-    precision, _ = _points(own, others, ratios)
+    precision, _ = _points(of_samples, of_reference, ratios)
     # F_β = (1 + β²) α/(1 + β² λ), and α is linear in λ between two of the ratios: the largest is at one of them.
     f_recall, f_precision = (
         min(1.0, float(np.max((1 + square) * precision / (1 + square * ratios), initial=0.0)))
         for square in (beta**2, beta**-2)
     )
-    precise, complete = (min(1.0, math.fsum(part[there].tolist()) / len(own)) for part in (own, others))
-    own.flags.writeable = others.flags.writeable = False
-    return PrecisionRecallCurve(f_precision, f_recall, precise, complete, beta, n, m, own, others)
+    precise, complete = (
+        min(1.0, math.fsum(shares[shared].tolist()) / len(of_samples))
+        for shares in (of_samples, of_reference)
+    )
+    of_samples.flags.writeable = of_reference.flags.writeable = False
+    return PrecisionRecallCurve(
+        f_precision, f_recall, precise, complete, beta, n, m, of_samples, of_reference
+    )
 
 
-def _points(own: np.ndarray, others: np.ndarray, ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _points(
+    of_samples: np.ndarray, of_reference: np.ndarray, ratios: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Σ min(λp, q) and Σ min(p, q/λ), by sums over the clusters in order of q/p."""
-    there = others > 0  # the others hold nothing of p, and add nothing
+    in_support = of_reference > 0  # clusters outside the support of p add nothing
     with np.errstate(over="ignore"):
-        slopes = own[there] / others[there]
+        slopes = of_samples[in_support] / of_reference[in_support]
     order = np.argsort(slopes)
-    runs = len(own)
-    below = np.concatenate([[0.0], np.cumsum(own[there][order])]) / runs  # q of the clusters with q/p ≤ λ
-    above = np.concatenate([np.cumsum(others[there][order][::-1])[::-1], [0.0]]) / runs  # p of the rest
-    place = np.searchsorted(slopes[order], ratios, side="right")
-    rest, held = above[place], below[place]
-    precision = held + np.where(rest > 0, ratios, 0.0) * rest
-    recall = rest + held / np.where(ratios > 0, ratios, 1.0)
+    runs = len(of_samples)
+    # q of the clusters with q/p up to a slope, and p of all other clusters.
+    below = np.concatenate([[0.0], np.cumsum(of_samples[in_support][order])]) / runs
+    above = np.concatenate([np.cumsum(of_reference[in_support][order][::-1])[::-1], [0.0]]) / runs
+    position = np.searchsorted(slopes[order], ratios, side="right")
+    p_above, q_below = above[position], below[position]
+    precision = q_below + np.where(p_above > 0, ratios, 0.0) * p_above
+    recall = p_above + q_below / np.where(ratios > 0, ratios, 1.0)
     return np.minimum(precision, 1.0), np.minimum(recall, 1.0)
 
 
-def _beta(given: Any) -> float:
-    beta = as_number(given)
+def _beta(value: Any) -> float:
+    beta = as_number(value)
     if not 1 < beta <= 1e6:
-        raise InputError(f"beta={brief(given)}; expected a number above 1, such as 8.")
+        raise InputError(f"beta={brief(value)}; expected a number above 1, such as 8.")
     return beta
 
 
-def _distribution(given: Any, name: str) -> np.ndarray:
+def _distribution(numbers: Any, name: str) -> np.ndarray:
     """Probabilities over outcomes, divided by their sum."""
-    values = numbers_of(given, name, "the probabilities of the outcomes, in an array or list")
+    values = numbers_of(numbers, name, "the probabilities of the outcomes, in an array or list")
     bad = np.flatnonzero(values < 0)
     if len(bad):
         raise InputError(
@@ -346,3 +266,104 @@ def _distribution(given: Any, name: str) -> np.ndarray:
             f"{name} sums to {digits(total)}; expected probabilities that sum to 1. Divide counts by their sum."
         )
     return values / total
+
+
+# ------------------------------------------------------------------------------------------------------------- clusters
+
+
+def cluster_shares(
+    sets: dict[str, Any], clusters: int, runs: int, draws: np.random.Generator, progress: Progress
+) -> list[np.ndarray]:
+    """The share of each set that lies in each cluster, for several runs of k-means: of shape (runs, clusters) a set.
+
+    Centres are fitted to equally many points of either set, drawn anew for each run, so that the larger set does not
+    decide where they lie; then all points go to their nearest centre.
+
+    Parameters
+    ----------
+    sets : dict
+        The rows of two sets by the name of the argument: NumPy's, or both of one other library.
+    clusters, runs : int
+        How many centres a run has, and how many runs there are.
+    draws : Generator
+        What draws the points and the first centres.
+    progress : Progress
+        What is told how far the work is.
+    """
+    scale = 2.0 ** -max(max(_largest_exponent(rows, name, clusters) for name, rows in sets.items()), -1000)
+    size = min(MOST_FITTED, *(int(rows.shape[0]) for rows in sets.values()))
+    centres = []
+    for run in range(runs):
+        progress.step(run / (runs + 1))
+        points = []
+        for name, rows in sets.items():
+            chosen = np.sort(draws.choice(rows.shape[0], size, replace=False))
+            points.append(to_host(wide_block(rows, chosen, name)) * scale)
+        centres.append(_fit_centres(np.concatenate(points), clusters, draws))
+    return [_shares(rows, name, centres, clusters, scale) for name, rows in sets.items()]
+
+
+def _row_blocks(rows: Any, clusters: int) -> list[slice]:
+    width = max(int(rows.shape[1]), clusters)
+    return blocks(rows.shape[0], width, most=DEVICE_BYTES if is_gpu(rows) else BLOCK_BYTES)
+
+
+def _largest_exponent(rows: Any, name: str, clusters: int) -> int:
+    """The binary exponent of the largest entry, by which all are divided, so that no square overflows or vanishes."""
+    peak = 0.0
+    for span in _row_blocks(rows, clusters):
+        block = wide_block(rows, span, name)
+        peak = max(peak, float(namespace(block).max(namespace(block).abs(block))))
+    return math.frexp(peak)[1]
+
+
+def _fit_centres(points: np.ndarray, clusters: int, draws: np.random.Generator) -> np.ndarray:
+    """Centres by Lloyd's iteration from a start by k-means++; fewer of them where there are fewer different points."""
+    mean = points.mean(axis=0)
+    points -= mean
+    parts = _row_blocks(points, clusters)
+    chosen, squares = [int(draws.integers(len(points)))], np.full(len(points), np.inf)
+    while True:
+        for span in parts:
+            differences = points[span] - points[chosen[-1]]
+            squares[span] = np.minimum(squares[span], np.einsum("ij,ij->i", differences, differences))
+        if len(chosen) == clusters or not squares.any():
+            break
+        sums = np.cumsum(squares)
+        chosen.append(int(np.searchsorted(sums, draws.random() * sums[-1], side="right")))
+    centres, labels, previous_labels = points[chosen], np.empty(len(points), dtype=np.int64), None
+    for _ in range(ROUNDS):
+        sums, sizes = np.zeros_like(centres), np.zeros(len(centres))
+        for span in parts:
+            labels[span] = _nearest(points[span], centres)
+            members = (labels[span] == np.arange(len(centres))[:, None]).astype(np.float64)
+            sums += members @ points[span]
+            sizes += members.sum(axis=1)
+        if (
+            previous_labels is not None
+            and np.count_nonzero(labels != previous_labels) <= len(points) * MOVING_SHARE
+        ):
+            break
+        # The centre of an empty cluster stays where it is.
+        previous_labels, nonempty = labels.copy(), sizes > 0
+        centres[nonempty] = sums[nonempty] / sizes[nonempty, None]
+    return centres + mean
+
+
+def _nearest(block: Any, centres: Any) -> np.ndarray:
+    """The index of the nearest centre of each row, on ties the first."""
+    xp = namespace(block)
+    return to_host(xp.argmin(xp.sum(centres * centres, axis=1) - 2 * (block @ transposed(centres)), axis=1))
+
+
+def _shares(rows: Any, name: str, centres: list[np.ndarray], clusters: int, scale: float) -> np.ndarray:
+    """The share of the rows nearest to each centre, for every run: an array of shape (runs, clusters)."""
+    counts = np.zeros((len(centres), clusters), dtype=np.int64)
+    mean_centre = np.mean([run.mean(axis=0) for run in centres], axis=0)
+    for span in _row_blocks(rows, clusters):
+        block = wide_block(rows, span, name) * scale
+        block = block - move(mean_centre, block)
+        for run, run_centres in enumerate(centres):
+            labels = _nearest(block, move(run_centres - mean_centre, block))
+            counts[run] += np.bincount(labels, minlength=clusters)
+    return counts / rows.shape[0]

@@ -125,22 +125,23 @@ def corpus_bleu(
     in_groups = groups or isinstance(samples, Mapping)
     owners = texts.group if in_groups else np.arange(len(texts.texts))
     labels = texts.labels if in_groups else range(len(texts.texts))
-    found = _references(reference, labels, texts, in_groups=bool(in_groups))
+    references = _references(reference, labels, texts, in_groups=bool(in_groups))
     library = require("sacrebleu", extra="text", purpose="corpus BLEU")
-    named = "sacrebleu:13a" if tokenizer is None else tokenizer
-    if isinstance(named, str) and named.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
-        hypotheses, split = texts.texts, named.partition(":")[2]  # its own, so that the signature says which
+    name = "sacrebleu:13a" if tokenizer is None else tokenizer
+    if isinstance(name, str) and name.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
+        # sacreBLEU splits the texts itself, so that the signature says how.
+        hypotheses, split = texts.texts, name.partition(":")[2]
     else:
-        hypotheses, found = _as_numbers(texts.texts, found, tokenizer, lowercase)
+        hypotheses, references = _number_tokens(texts.texts, references, tokenizer, lowercase)
         split, lowercase = "none", False
     options = {"lowercase": lowercase, "tokenize": split, "max_ngram_order": n, "force": True}
-    totals = _counted(library.BLEU(smooth_method="none", **options), hypotheses, found, owners)
-    return _figure(
-        library.BLEU(smooth_method=smoothing, **options), totals, n, {len(texts) for texts in found}
+    totals = _count_matches(library.BLEU(smooth_method="none", **options), hypotheses, references, owners)
+    return _bleu_of_counts(
+        library.BLEU(smooth_method=smoothing, **options), totals, n, {len(texts) for texts in references}
     )
 
 
-# -------------------------------------------------------------------------------------------------------- references
+# ----------------------------------------------------------------------------------------------------------- references
 
 
 def _references(reference: Any, labels: Sequence[Any], texts: Grouped, *, in_groups: bool) -> list[list[Any]]:
@@ -168,22 +169,22 @@ def _references(reference: Any, labels: Sequence[Any], texts: Grouped, *, in_gro
             "reference."
         )
     strings = isinstance(texts.texts[0], str)
-    return [_several(item, label, what, strings) for label, item in zip(labels, items, strict=True)]
+    return [_reference_texts(item, label, what, strings) for label, item in zip(labels, items, strict=True)]
 
 
-def _several(item: Any, label: Any, what: str, strings: bool) -> list[Any]:
-    """One or more references, as a list."""
-    alone = isinstance(item, str) or (not strings and not _is_nested(item))
+def _reference_texts(item: Any, label: Any, what: str, strings: bool) -> list[Any]:
+    """The references of one sample or group, as a list of texts."""
+    single = isinstance(item, str) or (not strings and not _is_nested(item))
     with about("reference"), in_group(label) if what == "group" else about(f"item {label}"):
-        if not alone and not isinstance(item, list | tuple | np.ndarray):
+        if not single and not isinstance(item, list | tuple | np.ndarray):
             raise InputError(f"it is {brief(item)}; expected a text or a list of texts. Fill or drop it.")
-        if not alone and not len(item):
+        if not single and not len(item):
             raise InputError("it has no reference; expected one text at least. Drop the sample.")
-        found = texts_of([item] if alone else item, "corpus_bleu", who="corpus_bleu")
-        if isinstance(found[0], str) != strings:
+        texts = texts_of([item] if single else item, "corpus_bleu", who="corpus_bleu")
+        if isinstance(texts[0], str) != strings:
             kinds = ("texts", "lists of tokens") if strings else ("lists of tokens", "texts")
             raise InputError(f"it holds {kinds[1]} and samples {kinds[0]}; expected one kind.")
-    return found
+    return texts
 
 
 def _is_nested(item: Any) -> bool:
@@ -195,36 +196,42 @@ def _is_nested(item: Any) -> bool:
     )
 
 
-def _as_numbers(
-    samples: list[Any], found: list[list[Any]], tokenizer: Tokenizer, lowercase: bool
+def _number_tokens(
+    samples: list[Any], references: list[list[Any]], tokenizer: Tokenizer, lowercase: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """All texts as their tokens, each token a number, so that one with blanks in it stays whole."""
-    everything = [*samples, *chain.from_iterable(found)]
-    ids, starts, _ = tokens_of(everything, tokenizer, lowercase=lowercase)
+    """All texts as numbered tokens joined by blanks, so that tokens with blanks in them are not split."""
+    all_texts = [*samples, *chain.from_iterable(references)]
+    ids, starts, _ = tokens_of(all_texts, tokenizer, lowercase=lowercase)
     cuts = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     texts = iter([" ".join(map(str, ids[start:stop].tolist())) for start, stop in cuts])
-    return [next(texts) for _ in samples], [[next(texts) for _ in several] for several in found]
+    return [next(texts) for _ in samples], [[next(texts) for _ in group] for group in references]
 
 
-# ----------------------------------------------------------------------------------------------------------- by parts
+# --------------------------------------------------------------------------------------------------------------- counts
 
 
-def _counted(metric: Any, hypotheses: list[str], found: list[list[str]], owners: np.ndarray) -> np.ndarray:
-    """Tokens of the samples and of the references, then the matches and the m-grams of each order, over all samples."""
+def _count_matches(
+    metric: Any, hypotheses: list[str], references: list[list[str]], owners: np.ndarray
+) -> np.ndarray:
+    """Sums over all samples: tokens of them and of their references, then matches and m-grams of each order."""
     totals = np.zeros(2 + 2 * metric.max_ngram_order, dtype=np.int64)
     with Progress("BLEU") as progress:
         for start in range(0, len(hypotheses), AT_ONCE):
-            part = hypotheses[start : start + AT_ONCE]
-            own = [found[owner] for owner in owners[start : start + AT_ONCE].tolist()]
-            most = max(map(len, own))
-            streams = [[texts[k] if k < len(texts) else None for texts in own] for k in range(most)]
-            score = metric.corpus_score(part, streams)
+            block = hypotheses[start : start + AT_ONCE]
+            block_references = [references[owner] for owner in owners[start : start + AT_ONCE].tolist()]
+            max_references = max(map(len, block_references))
+            streams = [
+                [texts[k] if k < len(texts) else None for texts in block_references]
+                for k in range(max_references)
+            ]
+            score = metric.corpus_score(block, streams)
             totals += np.array([score.sys_len, score.ref_len, *score.counts, *score.totals])
-            progress.step((start + len(part)) / len(hypotheses))
+            progress.step((start + len(block)) / len(hypotheses))
     return totals
 
 
-def _figure(metric: Any, totals: np.ndarray, n: int, numbers: set[int]) -> CorpusBLEU:
+def _bleu_of_counts(metric: Any, totals: np.ndarray, n: int, reference_counts: set[int]) -> CorpusBLEU:
+    """BLEU of the summed counts, smoothed as the metric says; `reference_counts` are references a sample."""
     length, reference_length, *counts = totals.tolist()
     score = metric.compute_bleu(
         counts[:n],
@@ -237,7 +244,7 @@ def _figure(metric: Any, totals: np.ndarray, n: int, numbers: set[int]) -> Corpu
     precisions = tuple(percent / 100 for percent in score.precisions)
     # sacreBLEU takes logarithms of percentages, after which equal texts have a little more than 100.
     logs = sum(map(math.log, precisions)) if all(precisions) else -math.inf
-    metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # the number a sample, or that it varies
+    metric.num_refs = reference_counts.pop() if len(reference_counts) == 1 else -1  # −1 where it varies
     return CorpusBLEU(
         score.bp * math.exp(logs / n),
         precisions,

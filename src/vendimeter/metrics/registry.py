@@ -1,4 +1,4 @@
-"""Which metrics a table shows of a collection, in which columns, and how each is computed from what is given."""
+"""The metrics that a table can show: their columns, for which samples they are shown, and how each is computed."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ from vendimeter.metrics import (
     similarities,
     spectra,
 )
-from vendimeter.metrics import (
-    overlap as text_pairs,
-)
-from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, Given
+from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, CollectionView
 from vendimeter.metrics.texts import mean_over_groups
 from vendimeter.present.tables import (
     COMPUTED,
@@ -51,8 +48,6 @@ from vendimeter.results.score import Score, order_name
 
 __all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of", "options_of"]
 
-# --------------------------------------------------------------------------------------------------- the metrics
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -63,15 +58,15 @@ class Entry:
     columns : tuple of Column
         Its columns.
     compute : callable
-        What gives the figures of these columns, of a `Given` and the options of the metric.
+        The function that computes the figures of these columns from a `CollectionView` and the options of the metric.
     kinds : tuple of str
-        The kinds of samples of which it is shown unasked.
+        The kinds of samples for which it is shown by default.
     reference : bool
         Whether it needs a reference.
     kernel : bool
-        Whether there is one such column a kernel.
+        Whether there is a column for each kernel.
     applies : callable
-        Whether a collection has enough for it.
+        Whether the metric is defined for a collection.
     name : str
         The name of the metric.
     """
@@ -81,11 +76,11 @@ class Entry:
     kinds: tuple[str, ...] = ()
     reference: bool = False
     kernel: bool = False
-    applies: Callable[[Given], bool] = lambda given: True
+    applies: Callable[[CollectionView], bool] = lambda view: True
     name: str = ""
 
-    def titled(self, title: str) -> Entry:
-        """The metric under a title of the user's own."""
+    def with_title(self, title: str) -> Entry:
+        """The metric with the user's title."""
         column, *others = self.columns
         if others:
             raise InputError(
@@ -95,63 +90,68 @@ class Entry:
         return replace(self, columns=(replace(column, name=title, title=title),))
 
 
-def _of_kernel(metric: Callable[..., Any], *, weighted: bool = True) -> Callable[..., Sequence[Any]]:
-    """A metric of samples and a kernel, for one kernel."""
+def _kernel_metric(metric: Callable[..., Any], *, weighted: bool = True) -> Callable[..., Sequence[Any]]:
+    """Adapt a metric of samples and a kernel."""
 
-    def compute(given: Given, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
-        samples, kernel = given.under(kernel)
-        if given.groups:
+    def compute(view: CollectionView, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
+        samples, kernel = view.compared_by(kernel)
+        if view.groups:
             return (_mean_cell(samples, lambda group: metric(group, kernel, **options)),)
         if not weighted:
-            given.unweighted(metric.__name__)
-        elif given.weights is not None:
-            options = {"weights": given.weights, **options}
+            view.refuse_weights(metric.__name__)
+        elif view.weights is not None:
+            options = {"weights": view.weights, **options}
         return (metric(samples, kernel, **options),)
 
     return compute
 
 
-def _of_features(metric: Callable[..., Any], names: Sequence[str] = ()) -> Callable[..., Sequence[Any]]:
-    """A metric of the vectors of samples and of a reference."""
+def _reference_metric(metric: Callable[..., Any], names: Sequence[str] = ()) -> Callable[..., Sequence[Any]]:
+    """Adapt a metric of the vectors of samples and of a reference."""
 
-    def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-        reference = given.against(metric.__name__)
-        given.unweighted(metric.__name__)
-        own = given.vectors
+    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
+        reference = view.required_reference(metric.__name__)
+        view.refuse_weights(metric.__name__)
+        vectors = view.vectors
         with about("reference"):
-            others = reference.vectors
-        found = metric(own, others, **options)
-        return [getattr(found, name) for name in names] if names else (found,)
+            reference_vectors = reference.vectors
+        result = metric(vectors, reference_vectors, **options)
+        return [getattr(result, name) for name in names] if names else (result,)
 
     return compute
 
 
-def _of_classes(metric: Callable[..., Any], *, weighted: bool = False) -> Callable[..., Sequence[Any]]:
-    def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
+def _class_metric(metric: Callable[..., Any], *, weighted: bool = False) -> Callable[..., Sequence[Any]]:
+    """Adapt a metric of class probabilities."""
+
+    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
         if not weighted:
-            given.unweighted(metric.__name__)
-        elif given.weights is not None:
-            options = {"weights": given.weights, **options}
-        return (metric(given.classes(metric.__name__), **{"logits": given.logits, **options}),)
+            view.refuse_weights(metric.__name__)
+        elif view.weights is not None:
+            options = {"weights": view.weights, **options}
+        return (metric(view.required_probabilities(metric.__name__), **{"logits": view.logits, **options}),)
 
     return compute
 
 
-def _of_texts(metric: Callable[..., Any], *, reference: bool = False) -> Callable[..., Sequence[Any]]:
-    known = inspect.signature(metric).parameters
+def _text_metric(metric: Callable[..., Any], *, reference: bool = False) -> Callable[..., Sequence[Any]]:
+    """Adapt a metric of texts."""
+    parameters = inspect.signature(metric).parameters
 
-    def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-        given.unweighted(metric.__name__)
-        others = (given.against(metric.__name__).samples,) if reference else ()
-        usual = {"groups": given.groups} | _tokens_of(given.first(NGram, BLEU), reference)
-        usual = {name: value for name, value in usual.items() if name in known and value is not None}
-        return (metric(given.samples, *others, **{**usual, **options}),)
+    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
+        view.refuse_weights(metric.__name__)
+        references = (view.required_reference(metric.__name__).samples,) if reference else ()
+        defaults = {"groups": view.groups} | _token_options(view.first_kernel(NGram, BLEU), reference)
+        defaults = {
+            name: value for name, value in defaults.items() if name in parameters and value is not None
+        }
+        return (metric(view.samples, *references, **{**defaults, **options}),)
 
     return compute
 
 
-def _tokens_of(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
-    """The tokens and n-grams of a kernel, so that the metrics beside it count the same ones.
+def _token_options(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
+    """The options of tokens and n-grams of a kernel, so that the metrics beside it count the same ones.
 
     BLEU against references keeps its own tokens, the standard ones, unless the kernel was given a tokenizer.
     """
@@ -163,48 +163,48 @@ def _tokens_of(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
     return {**lengths, "tokenizer": kernel.tokenizer, "lowercase": kernel.lowercase}
 
 
-def _several(given: Given) -> bool:
-    """Whether a text has another one beside it."""
-    return any(len(group) > 1 for group in given.samples) if given.groups else given.n > 1
+def _has_pairs(view: CollectionView) -> bool:
+    """Whether there are two texts to compare, in one group where there are groups."""
+    return any(len(group) > 1 for group in view.samples) if view.groups else view.n > 1
 
 
-def _of_vectors(metric: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
-    """A metric of the vectors of samples alone."""
+def _vector_metric(metric: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
+    """Adapt a metric of the vectors of samples alone."""
 
-    def compute(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-        given.unweighted(metric.__name__)
-        return (metric(given.vectors, **options),)
+    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
+        view.refuse_weights(metric.__name__)
+        return (metric(view.vectors, **options),)
 
     return compute
 
 
-def _birthday_paradox(given: Given, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
-    if given.groups:
+def _birthday_paradox(view: CollectionView, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
+    if view.groups:
         raise InputError(
             "birthday_paradox expected independent samples, and those of one group are not; leave it out of metrics=, "
             "or pass one text a group."
         )
-    return _of_kernel(collisions.birthday_paradox, weighted=False)(given, options, kernel)
+    return _kernel_metric(collisions.birthday_paradox, weighted=False)(view, options, kernel)
 
 
-def _grid_coverage(given: Given, options: dict[str, Any]) -> Sequence[Any]:
+def _grid_coverage(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
     if options.get("quality") is not None:
         raise InputError(
             "grid_coverage shows no QD-score in a table, where quality= would be that of every collection; leave it "
             "out, or pass a function of your own, metrics={'QD-score': lambda samples: …}."
         )
-    return _of_vectors(grids.grid_coverage)(given, options)
+    return _vector_metric(grids.grid_coverage)(view, options)
 
 
-def _of_molecules(given: Given, options: dict[str, Any]) -> Sequence[Any]:
-    given.unweighted("molecules")
-    own = given.first(*OF_MOLECULES)
-    kernel = {} if own is None else {"kernel": own}
-    reference = None if given.reference is None else given.against("molecules").raw
-    found = chemistry.molecules(given.raw, reference, **{**kernel, **options})
-    compared = ("novelty", "nearest_similarity")
+def _molecule_figures(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
+    view.refuse_weights("molecules")
+    fingerprint = view.first_kernel(*OF_MOLECULES)
+    kernel = {} if fingerprint is None else {"kernel": fingerprint}
+    reference = None if view.reference is None else view.required_reference("molecules").original
+    figures = chemistry.molecules(view.original, reference, **{**kernel, **options})
+    need_reference = ("novelty", "nearest_similarity")
     return [
-        None if reference is None and column.name in compared else getattr(found, column.name)
+        None if reference is None and column.name in need_reference else getattr(figures, column.name)
         for column in METRICS["molecules"].columns
     ]
 
@@ -218,104 +218,109 @@ METRICS: dict[str, Entry] = {
             Column("nearest_similarity", "SNN", NEITHER),
             Column("scaffolds", "Scaffolds", UP, whole=True),
         ),
-        _of_molecules,
+        _molecule_figures,
         (MOLECULES,),
     ),
     "inception_score": Entry(
-        (Column("inception_score", "IS", UP),), _of_classes(classes.inception_score), (CLASSES,)
+        (Column("inception_score", "IS", UP),), _class_metric(classes.inception_score), (CLASSES,)
     ),
     "frechet_distance": Entry(
         (Column("frechet_distance", "FD", DOWN),),
-        _of_features(frechet.frechet_distance),
+        _reference_metric(frechet.frechet_distance),
         (VECTORS,),
         reference=True,
     ),
     "kernel_distance": Entry(
         (Column("kernel_distance", "KD", DOWN),),
-        _of_features(discrepancy.kernel_distance),
+        _reference_metric(discrepancy.kernel_distance),
         (VECTORS,),
         reference=True,
     ),
     "precision_recall": Entry(
         (Column("precision", "Precision", UP), Column("recall", "Recall", UP)),
-        _of_features(manifolds.precision_recall, ("precision", "recall")),
+        _reference_metric(manifolds.precision_recall, ("precision", "recall")),
         (VECTORS,),
         reference=True,
     ),
     "density_coverage": Entry(
         (Column("density", "Density", UP), Column("coverage", "Coverage", UP)),
-        _of_features(manifolds.density_coverage, ("density", "coverage")),
+        _reference_metric(manifolds.density_coverage, ("density", "coverage")),
         (VECTORS,),
         reference=True,
     ),
     "memorization": Entry(
         (Column("memorization_rate", "Memorised", DOWN), Column("copies", "Copies", DOWN)),
-        _of_features(manifolds.memorization, ("rate", "copies")),
+        _reference_metric(manifolds.memorization, ("rate", "copies")),
         reference=True,
     ),
     "precision_recall_curve": Entry(
         (Column("f_precision", "PRD precision", UP), Column("f_recall", "PRD recall", UP)),
-        _of_features(precision_curves.precision_recall_curve, ("f_precision", "f_recall")),
+        _reference_metric(precision_curves.precision_recall_curve, ("f_precision", "f_recall")),
         reference=True,
     ),
     "corpus_bleu": Entry(
-        (Column("corpus_bleu", "BLEU", UP),), _of_texts(quality.corpus_bleu, reference=True), reference=True
+        (Column("corpus_bleu", "BLEU", UP),),
+        _text_metric(quality.corpus_bleu, reference=True),
+        reference=True,
     ),
     "ngram_diversity": Entry(
-        (Column("ngram_diversity", "N-gram diversity", UP),), _of_texts(lexical.ngram_diversity), (TEXTS,)
+        (Column("ngram_diversity", "N-gram diversity", UP),), _text_metric(lexical.ngram_diversity), (TEXTS,)
     ),
     "self_bleu": Entry(
-        (Column("self_bleu", "Self-BLEU", DOWN),), _of_texts(overlap.self_bleu), (TEXTS,), applies=_several
+        (Column("self_bleu", "Self-BLEU", DOWN),),
+        _text_metric(overlap.self_bleu),
+        (TEXTS,),
+        applies=_has_pairs,
     ),
     "pairwise_bleu": Entry(
-        (Column("pairwise_bleu", "Pairwise BLEU", DOWN),), _of_texts(overlap.pairwise_bleu)
+        (Column("pairwise_bleu", "Pairwise BLEU", DOWN),), _text_metric(overlap.pairwise_bleu)
     ),
-    "d_lex_sim": Entry((Column("d_lex_sim", "D-Lex-Sim", DOWN),), _of_texts(text_pairs.d_lex_sim)),
+    "d_lex_sim": Entry((Column("d_lex_sim", "D-Lex-Sim", DOWN),), _text_metric(overlap.d_lex_sim)),
     "compression_ratio": Entry(
         (Column("compression_ratio", "Compression ratio", DOWN),),
-        _of_texts(lexical.compression_ratio),
+        _text_metric(lexical.compression_ratio),
         (TEXTS,),
     ),
     "number_of_modes": Entry(
         (Column("number_of_modes", "Modes", UP, whole=True),),
-        _of_classes(classes.number_of_modes),
+        _class_metric(classes.number_of_modes),
         (CLASSES,),
     ),
     "mode_diversity": Entry(
         (Column("mode_diversity", "Mode diversity", UP),),
-        _of_classes(classes.mode_diversity, weighted=True),
+        _class_metric(classes.mode_diversity, weighted=True),
         (CLASSES,),
     ),
     "jensen_shannon_diversity": Entry(
         (Column("jensen_shannon_diversity", "exp JSD", UP),),
-        _of_classes(classes.jensen_shannon_diversity, weighted=True),
+        _class_metric(classes.jensen_shannon_diversity, weighted=True),
     ),
     "effective_rank": Entry(
-        (Column("effective_rank", "Effective rank", UP),), _of_vectors(spectra.effective_rank)
+        (Column("effective_rank", "Effective rank", UP),), _vector_metric(spectra.effective_rank)
     ),
     "grid_coverage": Entry((Column("grid_coverage", "Grid coverage", UP),), _grid_coverage),
     "intdiv": Entry(
         (Column("intdiv", "IntDiv", UP),),
-        _of_kernel(similarities.intdiv),
+        _kernel_metric(similarities.intdiv),
         (VECTORS, TEXTS, MOLECULES, CLASSES, "others"),
         kernel=True,
     ),
     "leinster_cobbold": Entry(
         (Column("leinster_cobbold", "Leinster–Cobbold", UP),),
-        _of_kernel(similarities.leinster_cobbold),
+        _kernel_metric(similarities.leinster_cobbold),
         kernel=True,
     ),
     "log_det": Entry(
-        (Column("log_det", "log det", UP),), _of_kernel(spectra.log_det, weighted=False), kernel=True
+        (Column("log_det", "log det", UP),), _kernel_metric(spectra.log_det, weighted=False), kernel=True
     ),
     "components": Entry(
         (Column("components", "Components", UP, whole=True),),
-        _of_kernel(graphs.components, weighted=False),
+        _kernel_metric(graphs.components, weighted=False),
         kernel=True,
     ),
     "circles": Entry(
         (Column("circles", "#Circles", UP, whole=True),),
-        _of_kernel(packing.circles, weighted=False),
+        _kernel_metric(packing.circles, weighted=False),
         kernel=True,
     ),
     "birthday_paradox": Entry(
@@ -323,7 +328,7 @@ METRICS: dict[str, Entry] = {
     ),
 }
 METRICS = {name: replace(entry, name=name) for name, entry in METRICS.items()}
-SCORE = object()  # stands among them for the Vendi Score itself
+SCORE = object()  # the sentinel of the Vendi Score among the metrics
 
 
 def columns_of(
@@ -333,24 +338,24 @@ def columns_of(
     columns = [Column("n", "n", whole=True)]
     for title, metric in chosen.items():
         if metric is not SCORE:
-            columns += _titled(metric, title, kernels)
+            columns += _metric_columns(metric, title, kernels)
             continue
         for name in kernels:
             columns += _score_columns(name, orders, alone=len(kernels) == 1)
         if title != "vendi_score" and len(kernels) == len(orders) == 1:
             columns[-1] = replace(columns[-1], title=title)
     names = ["collection", *(column.name for column in columns)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
         raise InputError(
-            f"two columns would have the name {brief(twice)}; expected different ones. Give your metric, or your "
+            f"two columns would have the name {brief(duplicate)}; expected different ones. Give your metric, or your "
             "kernel, another name."
         )
     return columns
 
 
-def _titled(metric: Any, title: str, kernels: Mapping[str, Kernel]) -> list[Column]:
-    """The columns of a metric; one a kernel where it depends on that."""
+def _metric_columns(metric: Any, title: str, kernels: Mapping[str, Kernel]) -> list[Column]:
+    """The columns of a metric, for each kernel where it depends on that."""
     if not isinstance(metric, Entry):
         return [Column(title, title)]
     if not metric.kernel or len(kernels) == 1:
@@ -365,12 +370,12 @@ def _titled(metric: Any, title: str, kernels: Mapping[str, Kernel]) -> list[Colu
 def _score_columns(title: str, orders: Sequence[float], *, alone: bool) -> list[Column]:
     columns = []
     for q in orders:
-        order = "" if q == 1 else f"_q{order_name(q)}"
-        shown = "VS" if q == 1 else f"VS q={order_name(q)}"
+        suffix = "" if q == 1 else f"_q{order_name(q)}"
+        header = "VS" if q == 1 else f"VS q={order_name(q)}"
         columns.append(
             Column(
-                f"vendi_score{order}" + ("" if alone else f"_{title}"),
-                shown if alone else f"{shown} ({title})",
+                f"vendi_score{suffix}" + ("" if alone else f"_{title}"),
+                header if alone else f"{header} ({title})",
                 UP,
             )
         )
@@ -379,12 +384,12 @@ def _score_columns(title: str, orders: Sequence[float], *, alone: bool) -> list[
 
 def check_options(name: str, title: str, options: Mapping[Any, Any]) -> None:
     """Refuse options that a metric does not have, and to do without those that it needs."""
-    known = options_of(name)
-    odd = next((option for option in options if option not in known), None)
-    if odd is not None:
-        raise unknown(f"option of {name} in a table", odd, list(known))
-    needed = (option for option, one in known.items() if one.default is one.empty)
-    missing = next((option for option in needed if option not in options), None)
+    parameters = options_of(name)
+    unknown_option = next((option for option in options if option not in parameters), None)
+    if unknown_option is not None:
+        raise unknown(f"option of {name} in a table", unknown_option, list(parameters))
+    required = (option for option, parameter in parameters.items() if parameter.default is parameter.empty)
+    missing = next((option for option in required if option not in options), None)
     if missing is not None:
         raise InputError(
             f"{name} needs the option {missing}; expected options={{{title!r}: {{{missing!r}: …}}}}."
@@ -392,20 +397,20 @@ def check_options(name: str, title: str, options: Mapping[Any, Any]) -> None:
 
 
 def options_of(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a metric that a table leaves to the user."""
+    """The options of a metric that users may set in a table."""
     from vendimeter import metrics
 
-    known = inspect.signature(getattr(metrics, name)).parameters
-    texts = name == "d_lex_sim"  # the kernel of which is not one of the table's
+    parameters = inspect.signature(getattr(metrics, name)).parameters
+    own_kernel = name == "d_lex_sim"  # its kernel is not one of the table's
     return {
-        option: one
-        for option, one in known.items()
-        if one.kind is one.KEYWORD_ONLY or (texts and option == "kernel")
+        option: parameter
+        for option, parameter in parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY or (own_kernel and option == "kernel")
     }
 
 
 def _mean_cell(groups: Sequence[Any], metric: Callable[[Any], Any]) -> Cell:
-    """The mean of the figures of the groups that have items, with its standard error."""
+    """The mean of a metric over the groups that have items, with its standard error."""
     values = []
     for g, group in enumerate(groups):
         if length(group):
@@ -417,23 +422,23 @@ def _mean_cell(groups: Sequence[Any], metric: Callable[[Any], Any]) -> Cell:
     return Cell(mean, spread=error, behind=OVER_GROUPS)
 
 
-def cell_of(found: Any) -> Cell:
-    """What a metric gave, as a figure of a table, with what is known of its error."""
-    if found is None or isinstance(found, Cell):
-        return found or Cell()
-    if isinstance(found, packing.Circles):
-        middle, width = (found.low + found.high) / 2, (found.high - found.low) / 2
-        return Cell(middle if width else found.low, found.low, found.high, width or None, COMPUTED)
-    if not isinstance(found, Score | Figures):
-        return Cell(int(found) if isinstance(found, int | np.integer) else float(found))
-    value = int(found) if isinstance(found, int) else float(found)  # type: ignore[arg-type]
-    if hasattr(found, "standard_error"):
-        return Cell(value, spread=found.standard_error, behind=OVER_GROUPS)  # type: ignore[union-attr]
-    low, high = getattr(found, "bounds", (getattr(found, "low", None), getattr(found, "high", None)))
-    if low is None or high is None or math.isnan(high - low) or getattr(found, "level", None) == "none":
-        std = getattr(found, "std", math.nan)
+def cell_of(figure: Any) -> Cell:
+    """The cell of a table for a figure that a metric returned, with its bounds or its standard deviation."""
+    if figure is None or isinstance(figure, Cell):
+        return figure or Cell()
+    if isinstance(figure, packing.Circles):
+        centre, width = (figure.low + figure.high) / 2, (figure.high - figure.low) / 2
+        return Cell(centre if width else figure.low, figure.low, figure.high, width or None, COMPUTED)
+    if not isinstance(figure, Score | Figures):
+        return Cell(int(figure) if isinstance(figure, int | np.integer) else float(figure))
+    value = int(figure) if isinstance(figure, int) else float(figure)  # type: ignore[arg-type]
+    if hasattr(figure, "standard_error"):
+        return Cell(value, spread=figure.standard_error, behind=OVER_GROUPS)  # type: ignore[union-attr]
+    low, high = getattr(figure, "bounds", (getattr(figure, "low", None), getattr(figure, "high", None)))
+    if low is None or high is None or math.isnan(high - low) or getattr(figure, "level", None) == "none":
+        std = getattr(figure, "std", math.nan)
         return Cell(value) if math.isnan(std) else Cell(value, spread=std, behind=OVER_SPLITS)
-    # Bounds need not lie around the figure: ± takes in both.
+    # Bounds need not be symmetric about the figure: ± is the larger distance.
     spread = max(high - value, value - low)
-    sampled = isinstance(found, discrepancy.KernelDistance | collisions.BirthdayParadox)
+    sampled = isinstance(figure, discrepancy.KernelDistance | collisions.BirthdayParadox)
     return Cell(value, low, high, spread, SAMPLED if sampled else COMPUTED)

@@ -82,14 +82,14 @@ def intdiv(
     if not 1 <= power < math.inf:
         raise InputError(f"p={brief(p)}; expected the power of the similarities, a number from 1 up.")
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    own = _own_shares(shares, n, counts, diagonal)
-    pairs = float(shares @ _reach(shares, own))
+    own_shares = _own_shares(shares, n, counts, diagonal)
+    pairs = float(shares @ _total_weights(shares, own_shares))
     if not pairs > 0:
         raise InputError(
             "there is one item, and diagonal=False leaves out its similarity with itself; expected two items or "
             "more."
         )
-    scale, total = power_sum(similarity, shares, own, power)
+    scale, total = power_sum(similarity, shares, own_shares, power)
     mean = total / pairs
     if power == 1:
         return 1 - mean
@@ -148,15 +148,15 @@ def mean_similarity(
     array([0.6667, 0.    ])
     """
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    own = _own_shares(shares, n, counts, diagonal)
-    others = _reach(shares, own)
+    own_shares = _own_shares(shares, n, counts, diagonal)
+    others = _total_weights(shares, own_shares)
     if not others.min() > 0:
         raise InputError(
             f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
             "itself; expected two items of positive weight or more.",
             item=int(others.argmin()),
         )
-    return row_sums(similarity, shares, own) / others
+    return row_sums(similarity, shares, own_shares) / others
 
 
 @collected
@@ -210,38 +210,38 @@ def leinster_cobbold(
     """
     orders, several = parse_orders(q)
     similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    similarity, places = present(similarity, shares)
-    shares = shares[places]
-    ordinary = row_sums(similarity, shares, shares, places)
+    similarity, positions = present(similarity, shares)
+    shares = shares[positions]
+    mean_similarities = row_sums(similarity, shares, shares, positions)
     # From similarities with others that are not negative, (Kp)ᵢ is at least pᵢ, and D_q at most n.
-    low = ordinary < np.maximum(shares - noise_of(similarity), shares / 2)
+    low = mean_similarities < np.maximum(shares - noise_of(similarity), shares / 2)
     if low.any():
         i = int(np.flatnonzero(low)[0])
         raise InputError(
-            f"item {places[i]} has a mean similarity of {digits(ordinary[i])} with all items, itself among them with "
-            f"{digits(shares[i])}, because some of its similarities are negative; expected similarities from 0 up. Use "
-            "another kernel, such as RBF().",
-            item=places[i],
+            f"item {positions[i]} has a mean similarity of {digits(mean_similarities[i])} with all items, itself among "
+            f"them with {digits(shares[i])}, because some of its similarities are negative; expected similarities from "
+            "0 up. Use another kernel, such as RBF().",
+            item=positions[i],
         )
-    found = [_power_mean(shares, ordinary, order) for order in orders]
-    return SimilarityProfile(dict(zip(orders, found, strict=True)), n) if several else found[0]
+    diversities = [_power_mean(shares, mean_similarities, order) for order in orders]
+    return SimilarityProfile(dict(zip(orders, diversities, strict=True)), n) if several else diversities[0]
 
 
-def _power_mean(shares: np.ndarray, ordinary: np.ndarray, q: float) -> float:
+def _power_mean(shares: np.ndarray, mean_similarities: np.ndarray, q: float) -> float:
     """(Σ p x^(q−1))^(1/(1−q)), for every order without over- or underflow, and stable near 1."""
     if math.isinf(q):
-        return float(1 / ordinary.max())
-    if abs(q - 1) >= 0.5 and q <= 16:  # exact where the sum is: 1/(¼ + ¼) is 2
-        return float(np.sum(shares * ordinary ** (q - 1)) ** (1 / (1 - q)))
-    logs = np.log(ordinary)
+        return float(1 / mean_similarities.max())
+    if abs(q - 1) >= 0.5 and q <= 16:  # the formula itself is exact where the sum is: 1/(¼ + ¼) is 2
+        return float(np.sum(shares * mean_similarities ** (q - 1)) ** (1 / (1 - q)))
+    logs = np.log(mean_similarities)
     centre, t = float(shares @ logs), q - 1
-    apart = t * (logs - centre)
-    if np.abs(apart).max() <= 0.5:  # their mean is 0, so that what is divided by t is of second order in it
-        rest = math.log1p(float(shares @ np.expm1(apart))) / t if t else 0.0
+    exponents = t * (logs - centre)
+    if np.abs(exponents).max() <= 0.5:  # their mean is 0, so that the logarithm is of second order in t
+        correction = math.log1p(float(shares @ np.expm1(exponents))) / t if t else 0.0
     else:
-        top = float(apart.max())
-        rest = (top + math.log(float(shares @ np.exp(apart - top)))) / t
-    return math.exp(-centre - rest)
+        top = float(exponents.max())
+        correction = (top + math.log(float(shares @ np.exp(exponents - top)))) / t
+    return math.exp(-centre - correction)
 
 
 class SimilarityProfile(Mapping[float, float]):
@@ -261,44 +261,43 @@ class SimilarityProfile(Mapping[float, float]):
     """
 
     def __init__(self, diversities: Mapping[float, float], n: int):
-        self._found, self.n = dict(diversities), n
+        self._diversities, self.n = dict(diversities), n
 
     def __getitem__(self, q: float | str) -> float:
         order = parse_order(q)
-        if order not in self._found:
-            raise unknown("order in this profile", q, map(order_name, self._found))
-        return self._found[order]
+        if order not in self._diversities:
+            raise unknown("order in this profile", q, map(order_name, self._diversities))
+        return self._diversities[order]
 
     def __iter__(self) -> Iterator[float]:
-        return iter(self._found)
+        return iter(self._diversities)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._diversities)
 
     @property
     def q(self) -> np.ndarray:
         """The orders."""
-        return np.array(list(self._found))
+        return np.array(list(self._diversities))
 
     @property
     def diversities(self) -> np.ndarray:
         """The diversities, one an order."""
-        return np.array(list(self._found.values()))
+        return np.array(list(self._diversities.values()))
 
-    def _shown(self) -> list[tuple[object, ...]]:
-        return [(order_name(q), number(found)) for q, found in self._found.items()]
+    def _formatted_rows(self) -> list[tuple[object, ...]]:
+        return [(order_name(q), number(diversity)) for q, diversity in self._diversities.items()]
 
     def __repr__(self) -> str:
-        return (
-            f"SimilarityProfile({{{', '.join(f'{q}: {found}' for q, found in self._shown())}}}, n={self.n})"
-        )
+        entries = ", ".join(f"{q}: {diversity}" for q, diversity in self._formatted_rows())
+        return f"SimilarityProfile({{{entries}}}, n={self.n})"
 
     def _repr_html_(self) -> str:
-        return html_table(self._shown(), ("q", "diversity"))
+        return html_table(self._formatted_rows(), ("q", "diversity"))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values ready for JSON."""
-        entries = [{"q": "inf" if math.isinf(q) else q, "diversity": d} for q, d in self._found.items()]
+        entries = [{"q": "inf" if math.isinf(q) else q, "diversity": d} for q, d in self._diversities.items()]
         return {"n": self.n, "profile": entries}
 
     def to_frame(self) -> Any:
@@ -306,18 +305,18 @@ class SimilarityProfile(Mapping[float, float]):
         return data_frame({"q": self.q, "diversity": self.diversities})
 
 
-# ----------------------------------------------------------------------------------------------------- what is given
+# -------------------------------------------------------------------------------------------------------------- weights
 
 
-def _reach(shares: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """What all the similarities of an item weigh in its sum: those with others, and its own."""
-    reach, top = 1 - shares, int(shares.argmax())
-    reach[top] = shares[:top].sum() + shares[top + 1 :].sum()  # 1 − w would be rounding where w is nearly 1
-    return reach + own
+def _total_weights(shares: np.ndarray, own_shares: np.ndarray) -> np.ndarray:
+    """The total weight of the similarities of each item: those with others, and its own."""
+    totals, top = 1 - shares, int(shares.argmax())
+    totals[top] = shares[:top].sum() + shares[top + 1 :].sum()  # 1 − w would be rounding where w is nearly 1
+    return totals + own_shares
 
 
 def _own_shares(shares: np.ndarray, n: int, counts: Any, diagonal: Any) -> np.ndarray:
-    """What the similarity of an item with itself weighs in its mean."""
+    """The weight of the similarity of each item with itself."""
     if check_flag(diagonal, "diagonal"):
         return shares
     return np.zeros_like(shares) if counts is None else np.maximum(shares - 1 / n, 0.0)

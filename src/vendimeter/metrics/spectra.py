@@ -33,9 +33,8 @@ from vendimeter.spectrum import UNIT, Eigenvalues, hill
 
 __all__ = ["LogDet", "effective_rank", "log_det"]
 
-LARGEST_SIDE = (
-    16_384  # the smaller side of a matrix whose singular values are taken: 2 GiB for its triangular factor
-)
+# The smaller side of a matrix whose singular values are computed, at most: 2 GiB for its triangular factor.
+LARGEST_SIDE = 16_384
 
 
 # ------------------------------------------------------------------------------------------------------ effective rank
@@ -89,27 +88,27 @@ def effective_rank(samples: Any) -> float:
             f"the matrix of {n}×{m} has {min(n, m)} singular values, and the limit is {LARGEST_SIDE}; expected a "
             "smaller side. Take a random sample of the rows, or project the columns."
         )
-    scale = _scale(rows)
+    scale = _power_of_two_scale(rows)
     if m > n:
         rows = rows.T.tocsr() if is_sparse(rows) else transposed(rows)
     factor = None
     for block in _dense_blocks(rows):
         block = block * scale
-        factor = _triangle(block if factor is None else concat([factor, block]))
+        factor = _triangular_factor(block if factor is None else concat([factor, block]))
     values = to_host(namespace(factor).linalg.svdvals(factor))
     return float(hill(values, 1.0))
 
 
-def _scale(rows: Any) -> float:
-    """The power of 2 that brings the largest entry near 1, so that no norm over- or underflows; all are looked at."""
+def _power_of_two_scale(rows: Any) -> float:
+    """The power of 2 that brings the largest entry near 1, so that no norm over- or underflows; checks all entries."""
     largest = 0.0
     if is_sparse(rows):
         _check_sparse(rows)
         largest = float(np.abs(rows.data.astype(np.float64)).max(initial=0.0))
     else:
-        most = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
-        for part in blocks(*rows.shape, most=most):
-            block = wide_block(rows, part)
+        max_bytes = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
+        for span in blocks(*rows.shape, most=max_bytes):
+            block = wide_block(rows, span)
             xp = namespace(block)
             largest = max(largest, float(xp.max(xp.abs(block))))
     if largest == 0:
@@ -132,20 +131,18 @@ def _check_sparse(rows: Any) -> None:
 
 
 def _dense_blocks(rows: Any) -> Iterator[Any]:
-    """Rows of a tall matrix, at least as many at a time as columns, or most of the work would be done twice."""
+    """Dense float64 blocks of rows of a tall matrix, of no fewer rows than columns: fewer would double the work."""
     n, m = (int(size) for size in rows.shape)
-    most = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
-    for part in blocks(n, m, most=max(most, 8 * m * m)):
-        yield rows[part].toarray().astype(np.float64) if is_sparse(rows) else double(select(rows, part))
+    max_bytes = DEVICE_BYTES if is_foreign(rows) else BLOCK_BYTES
+    for span in blocks(n, m, most=max(max_bytes, 8 * m * m)):
+        yield rows[span].toarray().astype(np.float64) if is_sparse(rows) else double(select(rows, span))
 
 
-def _triangle(block: Any) -> Any:
-    """R of the QR decomposition, with the singular values of the block."""
-    return (
-        np.linalg.qr(block, mode="r")
-        if isinstance(block, np.ndarray)
-        else namespace(block).linalg.qr(block)[1]
-    )
+def _triangular_factor(block: Any) -> Any:
+    """R of the QR decomposition, which has the singular values of the block."""
+    if isinstance(block, np.ndarray):
+        return np.linalg.qr(block, mode="r")
+    return namespace(block).linalg.qr(block)[1]
 
 
 # ------------------------------------------------------------------------------------------ the logarithmic determinant
@@ -229,8 +226,8 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
     >>> log_det(["a", "b", "b"], "match").bounds
     (-inf, -inf)
     """
-    added = as_number(shift)
-    if not 0 <= added < math.inf:
+    addend = as_number(shift)
+    if not 0 <= addend < math.inf:
         raise InputError(f"shift={brief(shift)}; expected a finite number from 0 up.")
     similarity = similarity_of(samples, kernel, check_rng(rng))
     solver = Solver(method="exact", precision="float64")
@@ -243,43 +240,44 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
             "are taken at once; expected fewer items, or a kernel with features of fewer columns. Take a random sample."
         ) from None
     assert isinstance(spectrum, Eigenvalues)
-    return _of_spectrum(spectrum, similarity.n, added)
+    return _log_det_of_spectrum(spectrum, similarity.n, addend)
 
 
-def _of_spectrum(spectrum: Eigenvalues, n: int, shift: float) -> LogDet:
-    """From the eigenvalues of K/n; those that are missing of n are exactly 0."""
-    found = n * spectrum.eigenvalues
+def _log_det_of_spectrum(spectrum: Eigenvalues, n: int, shift: float) -> LogDet:
+    """The logarithmic determinant of K + shift·I, from the eigenvalues of K/n; those missing of n are exactly 0."""
+    eigenvalues = n * spectrum.eigenvalues
     rank = int(np.count_nonzero(spectrum.eigenvalues > spectrum.rank_threshold))
-    missing = n - len(found)
+    missing = n - len(eigenvalues)
     singular = shift == 0 and rank < n
     with np.errstate(divide="ignore"):
-        rest = missing * float(np.log(shift)) if missing else 0.0
-        value = -math.inf if singular else float(np.sum(np.log(found + shift))) + rest
-    low, high = _bounds(found, n * spectrum.error, shift)
-    lost = 4 * UNIT * abs(rest) if math.isfinite(rest) else 0.0
-    bounds = (-math.inf if singular else low + rest - lost, high + rest + lost)
+        log_of_missing = missing * float(np.log(shift)) if missing else 0.0
+        value = -math.inf if singular else float(np.sum(np.log(eigenvalues + shift))) + log_of_missing
+    low, high = _bounds(eigenvalues, n * spectrum.error, shift)
+    rounding = 4 * UNIT * abs(log_of_missing) if math.isfinite(log_of_missing) else 0.0
+    bounds = (-math.inf if singular else low + log_of_missing - rounding, high + log_of_missing + rounding)
     if spectrum.level == "none":
         bounds = (math.nan, math.nan)
     return LogDet(value, bounds, value / n, rank, n, shift)
 
 
-def _bounds(found: np.ndarray, error: float, shift: float) -> tuple[float, float]:
+def _bounds(eigenvalues: np.ndarray, error: float, shift: float) -> tuple[float, float]:
     """Bounds on Σ log(μ + shift) for all μ ≥ 0 within `error` of the eigenvalues found, in the Euclidean norm.
 
-    Each by itself; or together, by the tangent, Cauchy–Schwarz and the second derivative. The better one is taken.
+    The better of two: every eigenvalue off by the whole error, or all together by the tangent, the Cauchy–Schwarz
+    inequality and the second derivative.
     """
-    moved = found + shift
+    shifted = eigenvalues + shift
     with np.errstate(divide="ignore", invalid="ignore"):
-        total = float(np.sum(np.log(moved)))
-        slope = error * float(np.linalg.norm(1 / moved))
-        high = float(np.sum(np.log(moved + error)))
-        low = float(np.sum(np.log(np.maximum(found - error, 0.0) + shift)))
-    least = float(moved.min())
-    if least > 0:
-        high = min(high, total + slope)
-    if least > error:
-        low = max(low, total - slope - 0.5 * (error / (least - error)) ** 2)
+        total = float(np.sum(np.log(shifted)))
+        first_order = error * float(np.linalg.norm(1 / shifted))
+        high = float(np.sum(np.log(shifted + error)))
+        low = float(np.sum(np.log(np.maximum(eigenvalues - error, 0.0) + shift)))
+    smallest = float(shifted.min())
+    if smallest > 0:
+        high = min(high, total + first_order)
+    if smallest > error:
+        low = max(low, total - first_order - 0.5 * (error / (smallest - error)) ** 2)
     with np.errstate(divide="ignore"):
-        size = float(np.sum(np.abs(np.log(np.maximum(moved, error)))))
-    lost = UNIT * ((len(found) + 16) * size + 8 * len(found))
-    return low - lost, high + lost
+        magnitude = float(np.sum(np.abs(np.log(np.maximum(shifted, error)))))
+    rounding = UNIT * ((len(eigenvalues) + 16) * magnitude + 8 * len(eigenvalues))
+    return low - rounding, high + rounding

@@ -12,17 +12,17 @@ import numpy as np
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels import Kernel
 from vendimeter.metrics.inputs import (
-    Given,
-    givens_of,
-    kernels_of,
-    kinds_of,
-    naming,
-    parts_of,
+    CollectionView,
+    collection_views,
+    in_collection,
+    kernels_by_name,
     refuse_matrices,
+    sample_kinds,
+    split_collections,
 )
 from vendimeter.metrics.registry import METRICS, SCORE, Entry, cell_of, check_options, columns_of, options_of
 from vendimeter.options import check_flag, check_progress, check_rng, whole_number
-from vendimeter.present import tables as rendering
+from vendimeter.present import tables
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column
 from vendimeter.results.base import plain
@@ -30,144 +30,7 @@ from vendimeter.results.score import data_frame
 from vendimeter.scoring import score, score_groups
 from vendimeter.spectrum import parse_orders
 
-__all__ = ["Table", "caveats", "chosen_metrics", "computed", "is_reference", "scores", "table"]
-
-
-# -------------------------------------------------------------------------------------------------------------- choice
-
-# Which metrics a table shows, asked or unasked, and the figures of each.
-
-
-def chosen_metrics(
-    metrics: Any, options: Mapping[str, Any], givens: Sequence[Given], kernels: list[Kernel]
-) -> dict[str, Any]:
-    """The metrics of the table by their names: entries, or functions of the user's own."""
-    if not isinstance(options, Mapping) or not all(isinstance(one, Mapping) for one in options.values()):
-        raise InputError(
-            f"options={brief(options)}; expected a mapping from the name of a metric to its options, such as "
-            "{'precision_recall': {'k': 5}}."
-        )
-    compared = any(given.reference is not None for given in givens)
-    if metrics is None:
-        kinds = set().union(*(kinds_of(kernels, given) for given in givens)) or {"others"}
-        chosen: dict[str, Any] = {
-            name: entry
-            for name, entry in METRICS.items()
-            if kinds & set(entry.kinds) and (compared or not entry.reference)
-        }
-        if compared and any(given.groups for given in givens):
-            chosen = {"corpus_bleu": METRICS["corpus_bleu"], **chosen}
-        # Tokens have no compression ratio, and that of a few texts is that of the header.
-        if "compression_ratio" in chosen and any(given.lists for given in givens):
-            del chosen["compression_ratio"]
-    else:
-        if isinstance(metrics, str) or not isinstance(metrics, Sequence | Mapping):
-            raise InputError(
-                f"metrics={brief(metrics)}; expected a list of names, such as ['intdiv', 'precision_recall']."
-            )
-        if not all(isinstance(name, str) for name in metrics):
-            raise InputError(f"metrics={brief(metrics)}; expected names that are texts.")
-        own = dict(metrics) if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
-        chosen = {
-            title: _metric(title, title if given is None else given, compared) for title, given in own.items()
-        }
-    if SCORE not in chosen.values():
-        chosen["vendi_score"] = SCORE
-    odd = next((name for name in options if name not in chosen or chosen[name] is SCORE), None)
-    if odd is not None:
-        raise unknown(
-            "metric in this table (in options)", odd, [name for name in chosen if chosen[name] is not SCORE]
-        )
-    for title, metric in chosen.items():
-        if isinstance(metric, Entry):
-            check_options(metric.name, title, options.get(title, {}))
-    return chosen
-
-
-def _metric(title: str, given: Any, compared: bool) -> Any:
-    """An entry, the score, or a function of the user's own."""
-    if callable(given):
-        return given
-    if not isinstance(given, str):
-        raise InputError(
-            f"metrics[{title!r}] is {brief(given)}; expected the name of a metric, a function of samples, or None."
-        )
-    if given == "vendi_score":
-        return SCORE
-    if given not in METRICS:
-        raise unknown("metric", given, [*METRICS, "vendi_score"])
-    entry = METRICS[given]
-    if entry.reference and not compared:
-        raise InputError(
-            f"{given} compares with a reference, and there is none; expected reference=, samples or the name of a "
-            "collection in the table."
-        )
-    return entry if title == given else entry.titled(title)
-
-
-def is_reference(given: Given, givens: Sequence[Given]) -> bool:
-    """Whether the others of the table are compared with this one."""
-    return given.reference is None and any(other.reference is not None for other in givens)
-
-
-def caveats(chosen: Mapping[str, Any], givens: Sequence[Given], reference: Any) -> list[str]:
-    """What the choice of metrics leaves open."""
-    entries = [metric for metric in chosen.values() if isinstance(metric, Entry)]
-    notes = []
-    if reference is not None and not any(entry.reference or entry.name == "molecules" for entry in entries):
-        notes.append(
-            "Nothing here compares with the reference: name such metrics in metrics=, or what turns samples into "
-            "vectors in features=."
-        )
-    if any(entry.name == "frechet_distance" for entry in entries):
-        pairs = [(given.vectors, given.reference.vectors) for given in givens if given.reference is not None]
-        few = [(min(own.shape[0], other.shape[0]), own.shape[1]) for own, other in pairs]
-        if any(n <= columns for n, columns in few):
-            n, columns = min(few)
-            notes.append(
-                f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns its "
-                "bias can outweigh the difference."
-            )
-    return notes
-
-
-def computed(
-    metric: Any, title: str, given: Given, options: dict[str, Any], kernels: Mapping[str, Kernel], rng: int
-) -> list[Cell]:
-    """The figures of a metric, an entry or a function of the user's own."""
-    if not isinstance(metric, Entry):
-        return [_cell(metric(given.samples, **options), f"the function {title!r}")]
-    if (metric.reference and given.reference is None) or not metric.applies(given):
-        return [Cell() for _ in metric.columns]
-    if "rng" in options_of(metric.name):
-        options = {"rng": rng, **options}
-    if metric.kernel:
-        found = [cell for one in kernels.values() for cell in metric.compute(given, options, one)]
-    else:
-        found = metric.compute(given, options)
-    return [_cell(one, f"{metric.name}, with these options,") for one in found]
-
-
-def _cell(found: Any, what: str) -> Cell:
-    try:
-        if isinstance(found, str | bytes | bool) or getattr(found, "shape", ()) != ():
-            raise TypeError
-        return cell_of(found)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} gave {brief(found)}; expected a number.") from None
-
-
-def scores(given: Given, kernel: Kernel, orders: Sequence[float], tol: float | None, rng: int) -> list[Cell]:
-    """The Vendi Score of each order; of groups their mean, with its standard error."""
-    samples, kernel = given.under(kernel)
-    if given.groups:
-        means = [score_groups(samples, kernel, q=q, rng=rng).mean().means[0] for q in orders]
-        return [Cell(mean.mean, spread=mean.standard_error, behind=OVER_GROUPS) for mean in means]
-    found = score(samples, kernel, q=list(orders), weights=given.weights, tol=tol, rng=rng, progress=False)
-    return [cell_of(found[q]) for q in orders]
-
-
-# -------------------------------------------------------------------------------------------------------------- tables
+__all__ = ["Table", "caveats", "choose_metrics", "compute_cells", "is_reference", "score_cells", "table"]
 
 _LABEL = re.compile(r"[\w:./+-]+")
 
@@ -206,7 +69,7 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         """Plain values ready for JSON: a list of rows, and the notes."""
         columns = self._columns()
-        columns["collection"] = [_plain_name(name) for name in self.names]
+        columns["collection"] = [_json_name(name) for name in self.names]
         rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(self.names))]
         return {"rows": rows, "notes": list(self.notes)}
 
@@ -223,19 +86,19 @@ class Table:
         )
 
     def _columns(self) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {"collection": list(self.names)}
+        columns: dict[str, list[Any]] = {"collection": list(self.names)}
         for j, column in enumerate(self.columns):
             cells = [row[j] for row in self.cells]
-            found[column.name] = [cell.value for cell in cells]
+            columns[column.name] = [cell.value for cell in cells]
             if any(cell.low is not None for cell in cells):
-                found[f"{column.name}_low"] = [cell.low for cell in cells]
-                found[f"{column.name}_high"] = [cell.high for cell in cells]
+                columns[f"{column.name}_low"] = [cell.low for cell in cells]
+                columns[f"{column.name}_high"] = [cell.high for cell in cells]
             elif any(cell.spread is not None for cell in cells):
-                found[f"{column.name}_error"] = [cell.spread for cell in cells]
-        return found
+                columns[f"{column.name}_error"] = [cell.spread for cell in cells]
+        return columns
 
     @property
-    def _apart(self) -> int | None:
+    def _reference_row(self) -> int | None:
         return self.names.index(self.reference) if self.reference in self.names else None
 
     def to_markdown(self, *, digits: int = DIGITS, best: bool = False) -> str:
@@ -248,9 +111,9 @@ class Table:
         best : bool
             Whether the best figure of each column is bold; a collection that is the reference takes no part.
         """
-        texts = self._texts(digits)
-        shown = rendering.markdown(self.names, self.columns, texts, best=best, apart=self._apart)
-        return shown + "".join(f"\n{rendering.markdown_escaped(note)}\n" for note in self.notes)
+        texts = self._cell_texts(digits)
+        text = tables.markdown(self.names, self.columns, texts, best=best, apart=self._reference_row)
+        return text + "".join(f"\n{tables.markdown_escaped(note)}\n" for note in self.notes)
 
     def to_latex(
         self,
@@ -277,20 +140,26 @@ class Table:
             raise InputError(
                 f"label={brief(label)}; expected letters, digits and the marks : . / + - _ alone, such as 'tab:models'."
             )
-        texts = self._texts(digits)
-        shown = rendering.latex(
-            self.names, self.columns, texts, best=best, apart=self._apart, caption=caption, label=label
+        texts = self._cell_texts(digits)
+        text = tables.latex(
+            self.names,
+            self.columns,
+            texts,
+            best=best,
+            apart=self._reference_row,
+            caption=caption,
+            label=label,
         )
-        return shown + "".join(f"% {rendering.latex_escaped(note)}\n" for note in self.notes)
+        return text + "".join(f"% {tables.latex_escaped(note)}\n" for note in self.notes)
 
-    def _texts(self, digits: int) -> list[list[tuple[str, str]]]:
-        return rendering.grid(self.columns, self.cells, whole_number(digits, "digits"))
+    def _cell_texts(self, digits: int) -> list[list[tuple[str, str]]]:
+        return tables.grid(self.columns, self.cells, whole_number(digits, "digits"))
 
     def __repr__(self) -> str:
-        return rendering.plain_text(self.names, self.columns, self._texts(DIGITS), self.notes)
+        return tables.plain_text(self.names, self.columns, self._cell_texts(DIGITS), self.notes)
 
     def _repr_html_(self) -> str:
-        return rendering.html_page(self.names, self.columns, self._texts(DIGITS), self.notes)
+        return tables.html_page(self.names, self.columns, self._cell_texts(DIGITS), self.notes)
 
 
 def table(
@@ -383,11 +252,11 @@ def table(
     | copies | 200 |       1.000 |    0.000 | 3.677 |
     <BLANKLINE>
     """
-    names, parts = parts_of(samples, by)
+    names, collections = split_collections(samples, by)
     orders = parse_orders(q)[0]
     rng = check_rng(rng)
-    kernels = kernels_of(kernel)
-    refuse_matrices(kernel, names, parts)
+    kernels = kernels_by_name(kernel)
+    refuse_matrices(kernel, names, collections)
     groups = None if groups is None else check_flag(groups, "groups")
     check_progress(progress)
     if check_flag(logits, "logits") and probabilities is None:
@@ -397,34 +266,183 @@ def table(
         )
     with showing(progress), Progress("metrics") as bar:
         rows_of_classes = (probabilities, bool(logits))
-        givens, notes = givens_of(names, parts, kernels, reference, features, rows_of_classes, groups, rng)
+        views, notes = collection_views(
+            names, collections, kernels, reference, features, rows_of_classes, groups, rng
+        )
         options = {} if options is None else options
-        chosen = chosen_metrics(metrics, options, givens, list(kernels.values()))
+        chosen = choose_metrics(metrics, options, views, list(kernels.values()))
         columns = columns_of(chosen, kernels, orders)
-        rows = [[Cell(given.n)] for given in givens]
-        steps = len(givens) * len(chosen)
+        rows = [[Cell(view.n)] for view in views]
+        steps = len(views) * len(chosen)
         for i, (title, metric) in enumerate(chosen.items()):
-            for j, (row, name, given) in enumerate(zip(rows, names, givens, strict=True)):
-                bar.step((i * len(givens) + j) / steps, f"{title} of {brief(name)}")
-                with naming(name):
+            for j, (row, name, view) in enumerate(zip(rows, names, views, strict=True)):
+                bar.step((i * len(views) + j) / steps, f"{title} of {brief(name)}")
+                with in_collection(name):
                     if metric is SCORE:
                         row += [
-                            cell for one in kernels.values() for cell in scores(given, one, orders, tol, rng)
+                            cell
+                            for one in kernels.values()
+                            for cell in score_cells(view, one, orders, tol, rng)
                         ]
                     else:
-                        row += computed(metric, title, given, dict(options.get(title, {})), kernels, rng)
-    groups_of = [len(group) for given in givens if given.groups for group in given.samples]
-    notes += caveats(chosen, givens, reference)
-    notes += rendering.notes_on(columns, rows, groups_of)
-    named = next(
-        (name for name, given in zip(names, givens, strict=True) if is_reference(given, givens)), None
+                        row += compute_cells(metric, title, view, dict(options.get(title, {})), kernels, rng)
+    group_sizes = [len(group) for view in views if view.groups for group in view.samples]
+    notes += caveats(chosen, views, reference)
+    notes += tables.notes_on(columns, rows, group_sizes)
+    reference_name = next(
+        (name for name, view in zip(names, views, strict=True) if is_reference(view, views)), None
     )
-    return Table(tuple(names), tuple(columns), tuple(map(tuple, rows)), tuple(notes), named)
+    return Table(tuple(names), tuple(columns), tuple(map(tuple, rows)), tuple(notes), reference_name)
 
 
-def _plain_name(name: Any) -> Any:
+def _json_name(name: Any) -> Any:
     """The name of a collection as JSON can write it: what is no text or number becomes text, and a tuple a list."""
     if isinstance(name, tuple):
-        return [_plain_name(part) for part in name]
-    found = plain(name)
-    return found if isinstance(found, str | int | float | None) else str(found)
+        return [_json_name(entry) for entry in name]
+    value = plain(name)
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+# --------------------------------------------------------------------------------- choice of metrics, and their figures
+
+
+def choose_metrics(
+    metrics: Any, options: Mapping[str, Any], views: Sequence[CollectionView], kernels: list[Kernel]
+) -> dict[str, Any]:
+    """The metrics of the table by their titles: entries, the score, or the user's functions."""
+    if not isinstance(options, Mapping) or not all(isinstance(value, Mapping) for value in options.values()):
+        raise InputError(
+            f"options={brief(options)}; expected a mapping from the name of a metric to its options, such as "
+            "{'precision_recall': {'k': 5}}."
+        )
+    compared = any(view.reference is not None for view in views)
+    if metrics is None:
+        kinds = set().union(*(sample_kinds(kernels, view) for view in views)) or {"others"}
+        chosen: dict[str, Any] = {
+            name: entry
+            for name, entry in METRICS.items()
+            if kinds & set(entry.kinds) and (compared or not entry.reference)
+        }
+        if compared and any(view.groups for view in views):
+            chosen = {"corpus_bleu": METRICS["corpus_bleu"], **chosen}
+        # Tokens have no compression ratio, and in that of the few texts of a group the header dominates.
+        if "compression_ratio" in chosen and any(view.holds_lists for view in views):
+            del chosen["compression_ratio"]
+    else:
+        if isinstance(metrics, str) or not isinstance(metrics, Sequence | Mapping):
+            raise InputError(
+                f"metrics={brief(metrics)}; expected a list of names, such as ['intdiv', 'precision_recall']."
+            )
+        if not all(isinstance(name, str) for name in metrics):
+            raise InputError(f"metrics={brief(metrics)}; expected names that are texts.")
+        requested = dict(metrics) if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
+        chosen = {
+            title: _find_metric(title, title if choice is None else choice, compared)
+            for title, choice in requested.items()
+        }
+    if SCORE not in chosen.values():
+        chosen["vendi_score"] = SCORE
+    unknown_name = next((name for name in options if name not in chosen or chosen[name] is SCORE), None)
+    if unknown_name is not None:
+        raise unknown(
+            "metric in this table (in options)",
+            unknown_name,
+            [name for name in chosen if chosen[name] is not SCORE],
+        )
+    for title, metric in chosen.items():
+        if isinstance(metric, Entry):
+            check_options(metric.name, title, options.get(title, {}))
+    return chosen
+
+
+def _find_metric(title: str, choice: Any, compared: bool) -> Any:
+    """The metric of a column: an entry, the score, or the user's function."""
+    if callable(choice):
+        return choice
+    if not isinstance(choice, str):
+        raise InputError(
+            f"metrics[{title!r}] is {brief(choice)}; expected the name of a metric, a function of samples, or None."
+        )
+    if choice == "vendi_score":
+        return SCORE
+    if choice not in METRICS:
+        raise unknown("metric", choice, [*METRICS, "vendi_score"])
+    entry = METRICS[choice]
+    if entry.reference and not compared:
+        raise InputError(
+            f"{choice} compares with a reference, and there is none; expected reference=, samples or the name of a "
+            "collection in the table."
+        )
+    return entry if title == choice else entry.with_title(title)
+
+
+def is_reference(view: CollectionView, views: Sequence[CollectionView]) -> bool:
+    """Whether this collection is the reference of the others in the table."""
+    return view.reference is None and any(other.reference is not None for other in views)
+
+
+def caveats(chosen: Mapping[str, Any], views: Sequence[CollectionView], reference: Any) -> list[str]:
+    """Notes on the choice of metrics: a reference that none uses, and Fréchet distances of too few items."""
+    entries = [metric for metric in chosen.values() if isinstance(metric, Entry)]
+    notes = []
+    if reference is not None and not any(entry.reference or entry.name == "molecules" for entry in entries):
+        notes.append(
+            "Nothing here compares with the reference: name such metrics in metrics=, or what turns samples into "
+            "vectors in features=."
+        )
+    if any(entry.name == "frechet_distance" for entry in entries):
+        pairs = [(view.vectors, view.reference.vectors) for view in views if view.reference is not None]
+        shapes = [
+            (min(vectors.shape[0], reference_vectors.shape[0]), vectors.shape[1])
+            for vectors, reference_vectors in pairs
+        ]
+        if any(n <= columns for n, columns in shapes):
+            n, columns = min(shapes)
+            notes.append(
+                f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns its "
+                "bias can outweigh the difference."
+            )
+    return notes
+
+
+def compute_cells(
+    metric: Any,
+    title: str,
+    view: CollectionView,
+    options: dict[str, Any],
+    kernels: Mapping[str, Kernel],
+    rng: int,
+) -> list[Cell]:
+    """The figures of a metric, which is an entry or the user's function."""
+    if not isinstance(metric, Entry):
+        return [_number_cell(metric(view.samples, **options), f"the function {title!r}")]
+    if (metric.reference and view.reference is None) or not metric.applies(view):
+        return [Cell() for _ in metric.columns]
+    if "rng" in options_of(metric.name):
+        options = {"rng": rng, **options}
+    if metric.kernel:
+        figures = [cell for kernel in kernels.values() for cell in metric.compute(view, options, kernel)]
+    else:
+        figures = metric.compute(view, options)
+    return [_number_cell(figure, f"{metric.name}, with these options,") for figure in figures]
+
+
+def _number_cell(figure: Any, source: str) -> Cell:
+    try:
+        if isinstance(figure, str | bytes | bool) or getattr(figure, "shape", ()) != ():
+            raise TypeError
+        return cell_of(figure)
+    except (TypeError, ValueError):
+        raise InputError(f"{source} gave {brief(figure)}; expected a number.") from None
+
+
+def score_cells(
+    view: CollectionView, kernel: Kernel, orders: Sequence[float], tol: float | None, rng: int
+) -> list[Cell]:
+    """The Vendi Score of each order; of groups their mean, with its standard error."""
+    samples, kernel = view.compared_by(kernel)
+    if view.groups:
+        means = [score_groups(samples, kernel, q=q, rng=rng).mean().means[0] for q in orders]
+        return [Cell(mean.mean, spread=mean.standard_error, behind=OVER_GROUPS) for mean in means]
+    results = score(samples, kernel, q=list(orders), weights=view.weights, tol=tol, rng=rng, progress=False)
+    return [cell_of(results[q]) for q in orders]

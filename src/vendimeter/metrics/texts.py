@@ -1,4 +1,7 @@
-"""What metrics of text take and give: texts or tokens, in one collection or in groups, and means over groups."""
+"""Texts in groups, means over groups, and n-gram counts: what the metrics of texts share.
+
+The n-grams are numbered and counted in whole arrays; a text with fewer than n tokens has none.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +26,36 @@ __all__ = [
     "LONGEST",
     "Grouped",
     "Overlap",
-    "Runs",
+    "TextCounts",
     "check_length",
     "check_pairs",
-    "grams_of",
+    "count_in_texts",
     "grouped",
     "mean_over_groups",
-    "numbered",
-    "runs_of",
+    "ngrams_by_length",
+    "number_tokens",
     "text_metric",
 ]
 
 
 def text_metric(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a metric of texts take a `Collection`: one whose samples are lists of texts is groups, any other is not."""
-    taken = collected(function, groups=True)
+    """Decorate a metric of texts to take a `Collection`, which has groups where its samples are lists of texts."""
+    collecting = collected(function, groups=True)
 
     @functools.wraps(function)
-    def taking(samples: Any, *args: Any, **options: Any) -> Any:
+    def wrapper(samples: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(samples, Collection):
-            return taken(samples, *args, **options)
+            return collecting(samples, *args, **options)
         if options.get("by") is not None:
             options["by"] = samples.labels_by(options["by"])
         if options.get("groups") is None:
             options["groups"] = samples.is_group
         if samples.is_group and options["groups"]:
-            # Errors name groups here, not items, so that there is no item whose place in the file could be told.
-            return taken(list(samples.groups(range(len(samples))).values()), *args, **options)
-        return taken(samples, *args, **options)
+            # Errors name groups here, not items, so that no place in a file can be given.
+            return collecting(list(samples.groups(range(len(samples))).values()), *args, **options)
+        return collecting(samples, *args, **options)
 
-    return taking
+    return wrapper
 
 
 # ------------------------------------------------------------------------------------------------------------ groups
@@ -109,22 +112,24 @@ def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) ->
                 "by and groups=True are both given; expected one label a text (by=), or texts that lie in groups "
                 "already (groups=True)."
             )
-        return _by_labels(samples, metric, by, groups)
+        return _group_by_labels(samples, metric, by, groups)
     if groups or (groups is None and isinstance(samples, Mapping)):
-        return _separate(samples, metric)
-    texts = _texts(samples, metric, asked=groups is None)
+        return _read_groups(samples, metric)
+    texts = _texts(samples, metric, ambiguous=groups is None)
     return Grouped(texts, range(1), np.array([0, len(texts)]))
 
 
-def _texts(samples: Any, metric: str, *, asked: bool) -> list[Any]:
-    """One collection of texts; lists of strings may be groups as well, so that the user is asked which."""
+def _texts(samples: Any, metric: str, *, ambiguous: bool) -> list[Any]:
+    """One collection of texts; with `ambiguous` lists of strings are refused, which may be groups as well."""
     texts = texts_of(samples, metric, who=metric)
-    odd = next((i for i, text in enumerate(texts) if not isinstance(text, str) and _any_string(text)), None)
-    if asked and odd is not None:
+    token_list = next(
+        (i for i, text in enumerate(texts) if not isinstance(text, str) and _any_string(text)), None
+    )
+    if ambiguous and token_list is not None:
         raise InputError(
-            f"item {odd} is a list of strings, {brief(list(texts[odd]))}, which may be the tokens of one text or the "
-            "texts of one group; pass groups=False for tokens, or groups=True for groups.",
-            item=odd,
+            f"item {token_list} is a list of strings, {brief(list(texts[token_list]))}, which may be the tokens of one "
+            "text or the texts of one group; pass groups=False for tokens, or groups=True for groups.",
+            item=token_list,
         )
     return texts
 
@@ -133,15 +138,15 @@ def _any_string(tokens: Sequence[Any]) -> bool:
     return any(isinstance(token, str) for token in tokens)
 
 
-def _by_labels(samples: Any, metric: str, by: Any, groups: bool | None) -> Grouped:
+def _group_by_labels(samples: Any, metric: str, by: Any, groups: bool | None) -> Grouped:
     refuse_set(samples, "labels")
-    texts = _texts(samples, metric, asked=groups is None)
-    found = read(by, len(texts), None)
-    return Grouped([texts[i] for i in found.items.tolist()], found.labels, found.starts)
+    texts = _texts(samples, metric, ambiguous=groups is None)
+    label_groups = read(by, len(texts), None)
+    return Grouped([texts[i] for i in label_groups.items.tolist()], label_groups.labels, label_groups.starts)
 
 
-def _separate(samples: Any, metric: str) -> Grouped:
-    """Groups that come one by one, each a list of texts or of lists of tokens."""
+def _read_groups(samples: Any, metric: str) -> Grouped:
+    """Groups that the user has separated, each a list of texts or of lists of tokens."""
     if isinstance(samples, str | bytes) or is_table(samples) or not hasattr(samples, "__len__"):
         raise InputError(
             f"samples is {brief(samples)}; {metric} expected groups of texts: a mapping label → texts, or a list of "
@@ -154,16 +159,16 @@ def _separate(samples: Any, metric: str) -> Grouped:
     labels, parts = split(to_list(samples) if is_frame_column(samples) else samples)
     texts: list[Any] = []
     sizes = []
-    for label, part in zip(labels, parts, strict=True):
+    for label, group in zip(labels, parts, strict=True):
         with in_group(label):
-            found = texts_of(part, metric, who=metric) if length(part) else []
-            if found and texts and isinstance(found[0], str) != isinstance(texts[0], str):
+            group_texts = texts_of(group, metric, who=metric) if length(group) else []
+            if group_texts and texts and isinstance(group_texts[0], str) != isinstance(texts[0], str):
                 raise InputError(
-                    f"item 0 is a {_kind(found[0])}, and earlier groups hold {_kind(texts[0])}s; {metric} expected "
-                    "texts (strings), or lists of tokens throughout."
+                    f"item 0 is a {_kind(group_texts[0])}, and earlier groups hold {_kind(texts[0])}s; {metric} "
+                    "expected texts (strings), or lists of tokens throughout."
                 )
-        texts += found
-        sizes.append(len(found))
+        texts += group_texts
+        sizes.append(len(group_texts))
     if not texts:
         raise EmptyError("every group is empty; expected at least one text.")
     return Grouped(texts, labels, np.concatenate([[0], np.cumsum(sizes)]))
@@ -174,7 +179,7 @@ def _kind(text: Any) -> str:
 
 
 def check_pairs(texts: Grouped, metric: str) -> None:
-    """Refuse what has no two texts to compare."""
+    """Refuse texts of which no group has two to compare."""
     if texts.sizes.max() < 2:
         whose = "samples has one text" if len(texts.labels) == 1 else "no group has more than one text"
         raise InputError(f"{whose}; {metric} compares texts with each other and expected two at least.")
@@ -192,9 +197,9 @@ def mean_over_groups(values: np.ndarray) -> tuple[float, float, int]:
     >>> mean_over_groups(np.array([1.0, 2.0, np.nan]))
     (1.5, 0.5, 1)
     """
-    known = values[~np.isnan(values)]
-    error = float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else float("nan")
-    return float(known.mean()), error, len(values) - len(known)
+    valid = values[~np.isnan(values)]
+    error = float(np.std(valid, ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else float("nan")
+    return float(valid.mean()), error, len(values) - len(valid)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -231,8 +236,6 @@ class Overlap(Figure):
 
 # --------------------------------------------------------------------------------------------------------------- grams
 
-# N-grams of texts in whole arrays, for metrics: a text with fewer than n tokens has none.
-
 LONGEST = 1000  # n-grams: there is one figure a length, and longer ones say nothing
 
 
@@ -243,7 +246,7 @@ def check_length(n: Any, name: str) -> int:
     return int(n)
 
 
-def numbered(texts: Grouped, tokenizer: Tokenizer, lowercase: Any) -> tuple[np.ndarray, np.ndarray]:
+def number_tokens(texts: Grouped, tokenizer: Tokenizer, lowercase: Any) -> tuple[np.ndarray, np.ndarray]:
     """The tokens of all texts as numbers, and where each text begins; numbers of different groups differ.
 
     So n-grams of different groups differ as well, and all groups are counted at once.
@@ -256,7 +259,9 @@ def numbered(texts: Grouped, tokenizer: Tokenizer, lowercase: Any) -> tuple[np.n
     return ids, starts
 
 
-def grams_of(ids: np.ndarray, starts: np.ndarray, high: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def ngrams_by_length(
+    ids: np.ndarray, starts: np.ndarray, high: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """For n = 1 … high: n, the n-grams of all texts as numbers from 0 up, and the text of each, in order.
 
     They never reach from one text into the next, and a text with fewer than n tokens has none.
@@ -264,27 +269,27 @@ def grams_of(ids: np.ndarray, starts: np.ndarray, high: int) -> Iterator[tuple[i
     Examples
     --------
     >>> import numpy as np
-    >>> for n, gram, text in grams_of(np.array([0, 1, 0, 1, 1]), np.array([0, 4, 5]), 2):
+    >>> for n, gram, text in ngrams_by_length(np.array([0, 1, 0, 1, 1]), np.array([0, 4, 5]), 2):
     ...     print(n, gram.tolist(), text.tolist())
     1 [0, 1, 0, 1, 1] [0, 0, 0, 0, 1]
     2 [0, 1, 0] [0, 0, 0]
     """
     lengths = np.diff(starts)
     text = np.repeat(np.arange(len(lengths)), lengths)
-    at = np.arange(len(ids))
+    positions = np.arange(len(ids))
     distinct = int(ids.max(initial=-1)) + 1
     gram = ids
     for n in range(1, high + 1):
         if n > 1:
-            keep = at + n <= starts[text + 1]
-            at, text = at[keep], text[keep]
+            keep = positions + n <= starts[text + 1]
+            positions, text = positions[keep], text[keep]
             # There are fewer grams than tokens, so that the number of a pair is below 2⁶³.
-            gram = np.unique(gram[keep] * distinct + ids[at + (n - 1)], return_inverse=True)[1]
+            gram = np.unique(gram[keep] * distinct + ids[positions + (n - 1)], return_inverse=True)[1]
         yield n, gram, text
 
 
 @dataclass(frozen=True)
-class Runs:
+class TextCounts:
     """How often each n-gram occurs in each text that has it: by n-gram, and within one by count, rising.
 
     Attributes
@@ -301,14 +306,14 @@ class Runs:
     size: np.ndarray
 
 
-def runs_of(gram: np.ndarray, text: np.ndarray) -> Runs:
+def count_in_texts(gram: np.ndarray, text: np.ndarray) -> TextCounts:
     """Count n-grams within texts.
 
     Examples
     --------
     >>> import numpy as np
-    >>> runs = runs_of(np.array([0, 1, 0, 0, 1]), np.array([0, 0, 0, 1, 1]))
-    >>> runs.text.tolist(), runs.times.tolist(), runs.first.tolist(), runs.size.tolist()
+    >>> counts = count_in_texts(np.array([0, 1, 0, 0, 1]), np.array([0, 0, 0, 1, 1]))
+    >>> counts.text.tolist(), counts.times.tolist(), counts.first.tolist(), counts.size.tolist()
     ([1, 0, 0, 1], [1, 2, 1, 1], [0, 0, 2, 2], [2, 2, 2, 2])
     """
     order = np.argsort(gram, kind="stable")  # texts rise within a gram
@@ -319,7 +324,7 @@ def runs_of(gram: np.ndarray, text: np.ndarray) -> Runs:
     order = np.lexsort((times, gram))
     starts = np.flatnonzero(_changes(gram))
     sizes = np.diff(np.append(starts, len(gram)))
-    return Runs(text[order], times[order], np.repeat(starts, sizes), np.repeat(sizes, sizes))
+    return TextCounts(text[order], times[order], np.repeat(starts, sizes), np.repeat(sizes, sizes))
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
