@@ -159,8 +159,12 @@ def test_a_large_stack_is_worked_through_in_parts(name, monkeypatch):
     count, expected = (8, [4, 4]) if name == "jax" else (11, [3, 4, 4])
     matrices = symmetric(np.random.default_rng(3).standard_normal((count, 3, 3)))
     sizes = []
-    inner = tridiagonal._part
-    monkeypatch.setattr(tridiagonal, "_part", lambda xp, part: sizes.append(part.shape[0]) or inner(xp, part))
+    inner = tridiagonal._eigenvalues_in_step
+    monkeypatch.setattr(
+        tridiagonal,
+        "_eigenvalues_in_step",
+        lambda xp, stack: sizes.append(stack.shape[0]) or inner(xp, stack),
+    )
     monkeypatch.setattr(tridiagonal, "WORKING_BYTES", 4 * 8 * 3 * (2 * 3 + 16))  # four matrices
     assert ratios(solve(name, matrices), matrices).max() < 0.5
     assert sizes == expected
@@ -214,7 +218,7 @@ def test_small_integers_whose_pivots_vanish_again_and_again(matrices):
 def test_points_of_the_bisection_that_are_eigenvalues_of_leading_blocks(entries):
     d, e = (np.array(part)[:, None] for part in entries)
     with np.errstate(divide="ignore"):
-        found = tridiagonal._bisected(np_namespace, d, e)
+        found = tridiagonal._bisect(np_namespace, d, e)
     assert ratios(found.T, tridiagonal_matrix(d[:, 0], e[:, 0])[None]).max() < 0.5
 
 

@@ -387,7 +387,9 @@ class Quadrature(Spectrum):
             return 0.0, most / 2, most
         c, plus, minus = known.spans(q, self.top)
         certain = c[0] * m + c[1] * known.trace + c[2] * (known.trace2 or 0.0)
-        low, high, square = (np.mean(np.concatenate(parts)) for parts in zip(*self._each(q, c), strict=True))
+        low, high, square = (
+            np.mean(np.concatenate(parts)) for parts in zip(*self.brackets(q, c), strict=True)
+        )
         below, above = deviations(float(square), plus, minus, self.probes, m, self.failures)
         unsure = abs(c[1]) * noise + abs(c[2]) * noise2
         ends = float(certain + low) - below - unsure, float(certain + high) + above + unsure
@@ -401,7 +403,7 @@ class Quadrature(Spectrum):
         unit = (16 + known.size) * UNIT
         return unit + self.drift * math.sqrt(known.size), 4 * (unit + self.drift) * math.sqrt(squares)
 
-    def _each(self, q: float, c: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def brackets(self, q: float, c: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each batch of probes: brackets of zᵀg(A)z, and an upper one of zᵀg(A)²z."""
         for run in self.runs:
             (x, w), (y, v) = run.gauss, run.radau
