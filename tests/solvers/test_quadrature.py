@@ -222,7 +222,9 @@ def test_the_ceiling_fails_no_more_often_than_asked(name, count, steps):
     failed = 0
     for i in range(runs):
         part = slice(i * count, (i + 1) * count)
-        one = replace(whole, diagonal=whole.diagonal[part], beside=whole.beside[part], mass=whole.mass[part])
+        one = replace(
+            whole, diagonal=whole.diagonal[part], off_diagonal=whole.off_diagonal[part], mass=whole.mass[part]
+        )
         failed += ceiling([one], 80, failure) < values.max()
     assert failed <= failure * runs + 3 * math.sqrt(runs * failure * (1 - failure))
 
