@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from array_api_compat import numpy as np_namespace
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -217,6 +217,9 @@ def test_small_integers_whose_pivots_vanish_again_and_again(matrices):
 @settings(max_examples=150)
 def test_points_of_the_bisection_that_are_eigenvalues_of_leading_blocks(entries):
     d, e = (np.array(part)[:, None] for part in entries)
+    assume(
+        max(np.abs(d).max(), e.max()) > 1e-300
+    )  # what is bisected was scaled before, or is 0 and scaled to 0 after
     with np.errstate(divide="ignore"):
         found = tridiagonal._bisect(np_namespace, d, e)
     assert ratios(found.T, tridiagonal_matrix(d[:, 0], e[:, 0])[None]).max() < 0.5

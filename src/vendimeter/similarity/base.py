@@ -56,7 +56,7 @@ class Calls:
         return coarsest([self._precision, *(source.precision for source in self._sources)])
 
     def add(self, pairs: int, dtype: np.dtype) -> None:
-        """Count a call for so many pairs, which gave numbers of this dtype."""
+        """Count a call for `pairs` similarities, which returned numbers of this dtype."""
         with self._lock:
             self._pairs += pairs
             if dtype.kind == "f":
@@ -220,7 +220,7 @@ class Similarity(ABC):
         return concat([concat(row, axis=1) for row in grid])
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
+        """All of K, or its submatrix at `index`, from blocks of its upper triangle."""
         positions = np.arange(self.n) if index is None else index
         if self.like is not None:
             return self._dense_on_device(positions)

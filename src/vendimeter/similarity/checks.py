@@ -59,7 +59,7 @@ def entry_tolerance(dtype: np.dtype) -> float:
 
 
 def unit_of(dtype: np.dtype) -> float:
-    """Unit roundoff of entries of this dtype; whole numbers are as good as float64."""
+    """Unit roundoff of entries of this dtype; integers count as float64."""
     return float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
 
 

@@ -11,7 +11,7 @@ from vendimeter.data.devices import diagonal, double, is_foreign, numpy_dtype, s
 from vendimeter.similarity.base import Calls, Index, Similarity, positions_of
 from vendimeter.similarity.checks import Policy, check
 
-__all__ = ["Matrix", "materialized", "validated"]
+__all__ = ["Matrix", "checked_matrix", "materialized"]
 
 
 class Matrix(Similarity):
@@ -92,7 +92,7 @@ class Matrix(Similarity):
         return transposed(select(transposed(select(self.data, rows)), cols))
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """A float64 copy of the whole, both triangles as they are."""
+        """A float64 copy, both triangles unchanged."""
         matrix = self.data if index is None else self.take(index).data
         return matrix.toarray().astype(np.float64) if self.sparse else double(matrix)
 
@@ -113,7 +113,7 @@ class Matrix(Similarity):
         return self._with(data=data, policy=policy, is_checked=True, rounding=self.rounding + slack)
 
 
-def validated(matrix: Any, similarity: Similarity, names: np.ndarray | None = None) -> Matrix:
+def checked_matrix(matrix: Any, similarity: Similarity, names: np.ndarray | None = None) -> Matrix:
     """The matrix of a user's function, checked and mended like a user's matrix."""
     return Matrix(
         matrix,
@@ -133,7 +133,7 @@ def materialized(similarity: Similarity, names: np.ndarray | None = None) -> Mat
     if isinstance(similarity, Matrix):
         return similarity.checked(names)
     if not similarity.trusted:
-        return validated(similarity.dense(), similarity, names)
+        return checked_matrix(similarity.dense(), similarity, names)
     return Matrix(
         similarity.dense(),
         policy=similarity.policy,

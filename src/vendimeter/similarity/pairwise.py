@@ -15,7 +15,7 @@ from vendimeter.similarity.checks import Policy, mending
 __all__ = ["Pairwise"]
 
 CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
-OWN_BLOCK = 8  # items a block for the diagonal, of functions that are called for whole blocks
+DIAGONAL_BLOCK = 8  # items a block of the diagonal, of functions that compute blocks at once
 
 
 class Pairwise(Similarity):
@@ -99,15 +99,15 @@ class Pairwise(Similarity):
             source.look(index)
 
     @property
-    def own_cost(self) -> int:
+    def diagonal_block(self) -> int:
         """Items of a block for which `diagonal` calls a user's function: the calls or values it takes for each item."""
-        return 1 if self._triangle is not None else OWN_BLOCK
+        return 1 if self._triangle is not None else DIAGONAL_BLOCK
 
     def diagonal(self) -> np.ndarray:
         """The similarity of each item with itself: a user's function of two items is called once an item for it."""
         if self.trusted:
             return super().diagonal()
-        diagonals = [diagonal(self.block(part, part)) for part in parts_of(self.n, self.own_cost)]
+        diagonals = [diagonal(self.block(part, part)) for part in parts_of(self.n, self.diagonal_block)]
         return np.concatenate(diagonals)
 
     def take(self, index: np.ndarray) -> Pairwise:
@@ -129,7 +129,7 @@ class Pairwise(Similarity):
         )
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
+        """All of K; for a user's function beyond 64 items half is mirrored, and a sample of it checked."""
         if self.trusted or self.like is not None:
             return super().dense(index)
         positions = np.arange(self.n) if index is None else index

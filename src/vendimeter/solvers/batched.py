@@ -11,7 +11,7 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
 from vendimeter.errors import in_group
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span, validated
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, checked_matrix, span
 from vendimeter.similarity.checks import check_stack, tolerance_of
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.spectrum import UNIT
@@ -116,7 +116,7 @@ def _stack(
             with in_group(label):
                 matrix[:] = similarity.dense(group)
                 if isinstance(similarity, Pairwise) and not similarity.trusted:
-                    checked = validated(matrix, similarity, group)
+                    checked = checked_matrix(matrix, similarity, group)
                     matrix[:] = checked.data
                     error = max(error, checked.rounding)
     roots = move(roots, stack)
@@ -154,7 +154,7 @@ def _device_stack(
         with in_group(label):
             matrix = similarity.dense(group)
             if isinstance(similarity, Pairwise) and not similarity.trusted:
-                checked = validated(matrix, similarity, group)
+                checked = checked_matrix(matrix, similarity, group)
                 matrix, error = checked.data, max(error, checked.rounding)
             matrices.append(matrix)
     return namespace(matrices[0]).stack(matrices), error

@@ -161,7 +161,7 @@ class Cholesky:
 
     @property
     def residual(self) -> float:
-        """The trace of ρ that the factor leaves over."""
+        """The trace of the residual matrix."""
         return float(self._residual_diagonal.sum())
 
     @property
@@ -176,8 +176,8 @@ class Cholesky:
     def _check_diagonal(self, similarity: Pairwise) -> float:
         """Check the diagonal of a user's function, and normalise by it on request; by how much it may be off 1."""
         diagonal = similarity.diagonal()
-        full_blocks, remainder = divmod(self._n, similarity.own_cost)
-        self.evaluations += full_blocks * similarity.own_cost**2 + remainder**2
+        full_blocks, remainder = divmod(self._n, similarity.diagonal_block)
+        self.evaluations += full_blocks * similarity.diagonal_block**2 + remainder**2
         if not np.isfinite(diagonal).all():
             i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
             raise not_finite(diagonal[i], self._names[i], self._names[i], "k")
@@ -291,7 +291,7 @@ class Cholesky:
         self._residual_diagonal[self.pivots] = 0.0
         self._check_residual()
         np.maximum(self._residual_diagonal, 0.0, out=self._residual_diagonal)
-        if self._frobenius is not None:  # what is left over only shrinks, up to rounding
+        if self._frobenius is not None:  # the residual matrix only shrinks, up to rounding
             self._frobenius += 2 * self._eta
 
     def _item_blocks(self, count: int, width: int) -> list[slice]:

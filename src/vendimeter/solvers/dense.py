@@ -74,7 +74,8 @@ __all__ = [
 
 EIGEN = 10.0  # the multiple of n·u·λ_max that bounds the error of eigenvalues, measured
 SHORTCUT_ABOVE = 512  # below this an eigensolve is so quick that no shortcut is worth it
-STEP_ABOVE, STEP_COUNT = 32, 256  # stacks on a GPU of at least so many larger matrices are solved in step
+# Stacks on a GPU of at least this many matrices, each larger than this, are solved in step.
+STEP_ABOVE, STEP_COUNT = 32, 256
 SHORTCUT_POWER = 6  # integer orders up to this take at most two matrix products
 WORKING_BYTES = 1 << 30  # larger stacks are worked through in parts that need about this much memory each
 BISECTIONS = 53  # of [−1, 1]: the last step is the unit roundoff

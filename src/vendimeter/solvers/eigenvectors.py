@@ -27,7 +27,7 @@ from vendimeter.similarity import Features, Index, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
 from vendimeter.similarity.checks import mending, tolerance_of
 from vendimeter.solvers import dense
-from vendimeter.solvers.exact import Solution, clean, weighted
+from vendimeter.solvers.exact import Solution, clean, weighted_matrix
 from vendimeter.solvers.gram import gram
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Blocks, Operator, operator_of, side_by_side
@@ -77,8 +77,8 @@ class Decomposition(ABC):
 
     def parts(self, width: int = 0) -> list[slice]:
         """Blocks of items whose coordinates, with `width` more numbers for each, are worked on at a time."""
-        most = 4 * BLOCK_BYTES if self.like is None else DEVICE_BYTES
-        return blocks(self.n, len(self.values) + self._working_numbers + width, most=most)
+        block_bytes = 4 * BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        return blocks(self.n, len(self.values) + self._working_numbers + width, most=block_bytes)
 
     @property
     def _working_numbers(self) -> int:
@@ -132,7 +132,7 @@ def _decompose_rows(similarity: Similarity, weights: np.ndarray | None, most: in
         )
     probabilities = np.full(len(present), 1 / len(present)) if weights is None else weights[present]
     joint_weights = np.bincount(group, weights=probabilities, minlength=len(index))
-    rho = weighted(similarity, index, joint_weights)
+    rho = weighted_matrix(similarity, index, joint_weights)
     tolerance = 0.0 if rho.precision is None else tolerance_of(rho.precision, dense.norm_of(rho.matrix))
     values, vectors = eigenpairs(rho.matrix)
     error = rho.error + float(dense.eigen_error(len(index), max(abs(values[0]), abs(values[-1]))))

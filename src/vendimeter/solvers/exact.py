@@ -16,7 +16,7 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES
 from vendimeter.data.devices import move
 from vendimeter.errors import IndefiniteError, TooLargeError
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, validated
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, checked_matrix
 from vendimeter.similarity.checks import mending, tolerance_of
 from vendimeter.solvers import dense
 from vendimeter.solvers.dense import eigen_error, eigenvalues
@@ -26,13 +26,13 @@ from vendimeter.spectrum import UNIT, Eigenvalues, Moment, Spectrum
 
 __all__ = [
     "Solution",
-    "Weighted",
+    "WeightedMatrix",
     "clean",
     "component_eigenvalues",
+    "drop_negative",
     "of_gram",
-    "projected",
     "solve",
-    "weighted",
+    "weighted_matrix",
 ]
 
 SHORTCUT_WIDTH = 1e-8  # a shortcut whose bounds are wider than this, relatively, gives way to the eigenvalues
@@ -89,7 +89,7 @@ def _solve_rows(
     orders: Sequence[float],
     rng: int,
 ) -> Solution:
-    rho = weighted(similarity, index, weights)
+    rho = weighted_matrix(similarity, index, weights)
     return _solve_dense(
         rho.matrix,
         rho.error,
@@ -103,7 +103,7 @@ def _solve_rows(
     )
 
 
-class Weighted(NamedTuple):
+class WeightedMatrix(NamedTuple):
     """ρ = diag(√p) K diag(√p) as a dense matrix, a bound on its error, and what is known of where it came from.
 
     `precision` is the dtype of a user's similarities, and None for those of this package; `project` says whether
@@ -116,13 +116,15 @@ class Weighted(NamedTuple):
     project: bool
 
 
-def weighted(similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None) -> Weighted:
+def weighted_matrix(
+    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None
+) -> WeightedMatrix:
     """The dense ρ of the items at `index`; a user's similarities are checked and mended as the policy allows."""
     size = similarity.n if index is None else len(index)
     check_size(size, "the similarity matrix")
     matrix = similarity.dense(index)
     if isinstance(similarity, Pairwise) and not similarity.trusted:
-        similarity = validated(matrix, similarity, index)
+        similarity = checked_matrix(matrix, similarity, index)
         matrix = similarity.data
     if weights is None:
         matrix /= size
@@ -131,7 +133,7 @@ def weighted(similarity: Similarity, index: np.ndarray | None, weights: np.ndarr
         matrix *= roots[:, None]
         matrix *= roots
     precision = None if similarity.trusted else similarity.precision
-    return Weighted(matrix, similarity.entry_error + 4 * UNIT, precision, similarity.policy.project)
+    return WeightedMatrix(matrix, similarity.entry_error + 4 * UNIT, precision, similarity.policy.project)
 
 
 def _solve_sparse_matrix(matrix: Matrix, weights: np.ndarray | None) -> Solution:
@@ -360,7 +362,7 @@ def clean(
     mass = 0.0 - float(negative.sum())  # 0, not −0, where there is none
     if project:
         notes = {**notes, "removed_mass": mass}
-        values, error = projected(values, error)  # type: ignore[assignment]
+        values, error = drop_negative(values, error)  # type: ignore[assignment]
     elif values[-1] < -max(tolerance, error):
         raise indefinite(float(values[-1]), mass, len(values) if uniform else 0)
     elif mass > 0 and tolerance > 0:
@@ -369,8 +371,8 @@ def clean(
     return Solution(Eigenvalues(np.maximum(values, 0.0), error, level, confidence), method, notes)
 
 
-def projected(values: np.ndarray, error: np.ndarray | float) -> tuple[np.ndarray, np.ndarray | float]:
-    """Eigenvalues along the last axis without the negative ones, with sum 1 again, and the error that leaves."""
+def drop_negative(values: np.ndarray, error: np.ndarray | float) -> tuple[np.ndarray, np.ndarray | float]:
+    """Drop negative eigenvalues along the last axis and divide by the new sum: the rest, and its error."""
     values = np.maximum(values, 0.0)
     total = values.sum(axis=-1)
     # The sum is off by at most √n times the error, and everything is divided by it.

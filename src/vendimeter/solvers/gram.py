@@ -305,13 +305,13 @@ def _add_single(
         last = min(first + starts.step, stop)
         block = buffer[: last - first]
         for begin in range(first, last, PIECE):
-            part = slice(begin, min(begin + PIECE, last))
-            rows: Any = features.rows(part, piece)
+            rows_slice = slice(begin, min(begin + PIECE, last))
+            rows: Any = features.rows(rows_slice, piece)
             if roots is not None:
-                rows *= roots[part, None]
+                rows *= roots[rows_slice, None]
             if vectors is not None:
                 image += rows.T @ (rows @ vectors)
-            block[begin - first : part.stop - first] = rows
+            block[begin - first : rows_slice.stop - first] = rows
         np.matmul(block.T, block, out=product)
         total += product
 

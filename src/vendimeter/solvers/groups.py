@@ -11,7 +11,7 @@ from vendimeter.data.groups import Grouping
 from vendimeter.errors import in_group
 from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.batched import SMALL, Batch, batches
-from vendimeter.solvers.exact import clean, projected
+from vendimeter.solvers.exact import clean, drop_negative
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem
 from vendimeter.solvers.solve import run
@@ -211,7 +211,7 @@ def add_batch(
     values, error, removed = batch.eigenvalues, batch.error, None
     if project:
         removed = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
-        values, error = projected(values, error)
+        values, error = drop_negative(values, error)
     else:
         is_indefinite = values[:, -1] < -np.maximum(batch.tolerance, error)
         if is_indefinite.any():

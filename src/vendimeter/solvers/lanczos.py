@@ -2,7 +2,7 @@
 
 The mathematics is in `spectrum.quadrature`; here is how the work is spent. A block Krylov space grows pass by pass; the
 density it has seen says how many probes would be needed if it ended there, and it grows while that saves more than it
-costs. All probes then run side by side, so that every pass over the matrix serves all of them, for as many steps as
+costs. All probes then run in one batch, so that every pass over the matrix serves all of them, for as many steps as
 their brackets need. If the interval is still too wide, probes are added, or more is split off and new probes drawn,
 whichever is cheaper. How many probes there may be is a ladder that is fixed before the first is drawn, and every rung
 has its own share of the probability of failure, as has every split: the bound holds whichever of them the data stop at.
@@ -26,11 +26,11 @@ from vendimeter.solvers.operators import Operator
 from vendimeter.solvers.options import Solver
 from vendimeter.spectrum.quadrature import Deflated, Quadrature, Runs, ceiling
 
-__all__ = ["Found", "solve"]
+__all__ = ["Result", "solve"]
 
-LEAST = 12  # probes in the first batch, at least
+LEAST = 12  # probes at least
 STEPS_LEAST, STEPS, STEPS_MOST = 5, 10, 48  # of a probe: at least, usually, at most
-AIM = 0.9  # of the tolerance: what probes are planned for, so that the first look usually suffices
+AIM = 0.9  # of the tolerance: what probes are planned for, so that the first batch usually suffices
 SPLIT = 0.08  # of the tolerance: what the split may cost
 # Of the tolerance: how far brackets may be apart, where columns and where passes cost.
 GAP, WIDE_GAP = 0.2, 0.4
@@ -40,7 +40,7 @@ FIRST = 0.85
 
 
 @dataclass
-class Found:
+class Result:
     """The spectrum, its widest relative half-width, whether that meets the tolerance, and what was spent."""
 
     spectrum: Quadrature
@@ -60,7 +60,7 @@ def solve(
     most_bytes: float = math.inf,
     tolerance: float = 0.0,
     report: Callable[[float, str], None] | None = None,
-) -> Found:
+) -> Result:
     """The spectrum of ρ by quadrature, narrow enough for the tolerance (relative, on the score) at each order.
 
     Parameters
@@ -190,7 +190,7 @@ class _Search:
             # Does the growth since the last check pay? It saves probes, STEPS passes of them, and costs columns.
             probing_cost = STEPS * (self.operator.overhead + self._probes_needed(split))
             growing_cost = krylov.passes * (self.operator.overhead + krylov.width)
-            # It also goes on while probes would cost twice all growth so far: the space may soon be invariant.
+            # Growth continues, too, while probes would cost twice all growth so far: the space may soon be invariant.
             pays = (
                 previous_costs[0] - probing_cost > growing_cost - previous_costs[1]
                 or probing_cost > 2 * growing_cost
@@ -204,7 +204,7 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------------------- the probes
 
-    def run(self) -> Found:
+    def run(self) -> Result:
         """Split, probe and bound; again until the tolerance holds or the budget is spent."""
         if not self.sum_orders and not self.norm_orders:
             return self._solve_order_two()
@@ -227,7 +227,7 @@ class _Search:
             split, vectors = self._split()
         return split, vectors
 
-    def _with_costs(self, result: Found) -> Found:
+    def _with_costs(self, result: Result) -> Result:
         """The result with what was spent in its notes."""
         result.notes |= {
             "rank": len(result.spectrum.known.ritz),
@@ -240,7 +240,7 @@ class _Search:
             result.notes["evaluations"] = self.operator.evaluations
         return result
 
-    def _solve_order_two(self) -> Found:
+    def _solve_order_two(self) -> Result:
         """The order 2 from ‖ρ‖_F alone; a user's matrix is probed for negative eigenvalues."""
         if self.tolerance > self.operator.error:
             batch = _Batch(self.operator, None, self._draw(LEAST))
@@ -250,7 +250,7 @@ class _Search:
         empty = np.zeros(0)
         split = Deflated(self.operator.size, empty, empty, self.operator.squares, empty, empty)
         spectrum = Quadrature(split, 1.0, (), (0.5, 0.5), self.operator.error, "deterministic", 1.0)
-        return self._with_costs(Found(spectrum, spectrum.width(self.orders), True))
+        return self._with_costs(Result(spectrum, spectrum.width(self.orders), True))
 
     def _failure_probability(self) -> float:
         """The probability of failure allotted to this split and rung: over all of them, less than 1 − confidence."""
@@ -260,7 +260,7 @@ class _Search:
         """The parts of it for the bound on F and for the statistical error; the rest is for the largest eigenvalue."""
         return 0.2 * self._failure_probability(), 0.76 * self._failure_probability()
 
-    def _probe(self, split: Deflated, coefficients: np.ndarray) -> tuple[Found, str]:
+    def _probe(self, split: Deflated, coefficients: np.ndarray) -> tuple[Result, str]:
         """Draw probes until the tolerance is met ("done"), the budget spent ("stop") or growth cheaper ("grow")."""
         basis = self.krylov.vectors(coefficients) if coefficients.shape[1] else None
         first_count = max(LEAST, math.ceil(min(self._probes_needed(split), self._columns_left() // STEPS)))
@@ -283,7 +283,7 @@ class _Search:
                 drift=self.operator.drift,
             )
             width = spectrum.width(self.orders)
-            result = Found(spectrum, width, width <= self.tol)
+            result = Result(spectrum, width, width <= self.tol)
             if result.met:
                 return result, "done"
             self._report(0.6, f"half-width {width:.1e}, wanted {self.tol:.1e}")

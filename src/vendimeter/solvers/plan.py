@@ -80,7 +80,7 @@ class Problem:
         return HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
 
     @property
-    def taken(self) -> Similarity:
+    def remaining(self) -> Similarity:
         """The similarity of the items that are left."""
         return self.similarity if self.index is None else self.similarity.take(self.index)
 
@@ -470,7 +470,7 @@ def check_size(size: int, what: str) -> None:
         )
 
 
-# -------------------------------------------------------------------------------------------------- what data look like
+# -------------------------------------------------------------------------------- identical items and sparse components
 
 
 def collapse(

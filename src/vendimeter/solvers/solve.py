@@ -66,7 +66,7 @@ def solve(problem: Problem, plan: Plan, report: Report | None = None) -> Solutio
 
 def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
     trial = lowrank.solve(
-        problem.taken,
+        problem.remaining,
         problem.weights,
         replace(problem.solver, tol=plan.tol),
         orders=problem.orders,
@@ -99,7 +99,7 @@ def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solut
 def _solve_lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = None) -> Solution:
     similarity = problem.similarity
     operator = operator_of(
-        problem.taken,
+        problem.remaining,
         problem.weights,
         plan.storage,
         products=plan.precision,

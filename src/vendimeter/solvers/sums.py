@@ -93,7 +93,7 @@ def power_sum(
         off_diagonal = (
             math.nan if squares is None else squares + float(np.sum(shares * (self_weights - shares)))
         )
-        # Where little is left, its root would show the rounding error of the whole.
+        # Where little is left, its root would show the rounding error of all squares.
         if squares is not None and off_diagonal > LEFT * squares:
             return 1.0, off_diagonal
     items = _distinct_items(similarity, shares, positions)
@@ -186,7 +186,7 @@ class _Items:
 
 
 def _distinct_items(similarity: Similarity, shares: np.ndarray, names: np.ndarray | None = None) -> _Items:
-    """What a user gave is checked, and identical items are taken together where each pair is a call."""
+    """Check what a user gave, and merge identical items where every pair of them would be a call."""
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     group, joint_weights = np.arange(similarity.n), shares

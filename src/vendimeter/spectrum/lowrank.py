@@ -59,9 +59,9 @@ class LowRank(Spectrum):
     size : int
         How many eigenvalues there are in all, zeros included.
     diagonal : ndarray, optional
-        Upper bounds on the diagonal of what the factor leaves over; tightens the upper bounds.
+        Upper bounds on the diagonal of the residual matrix; tightens the upper bounds.
     frobenius : float, optional
-        Upper bound on the Frobenius norm of what the factor leaves over; tightens the lower bounds.
+        Upper bound on the Frobenius norm of the residual matrix; tightens the lower bounds.
     shift : float
         How far rounding may put the eigenvalues of the factor above `eigenvalues`, each of them.
     level : str
@@ -164,7 +164,7 @@ class LowRank(Spectrum):
         return max(lower - self._rounding(lower), 0.0)
 
     def _entropy_lower_bound(self, bound: float) -> float:
-        """Lower bound on the entropy, from the concavity of entropy and the Frobenius norm of what is left over."""
+        """Lower bound on the entropy, from the concavity of entropy and the Frobenius norm of the residual matrix."""
         x, shift = self.eigenvalues, self.shift
         slack, factor_trace = len(x) * shift, float(x.sum())
         residual = self.residual - slack

@@ -73,13 +73,13 @@ class Quadrature(Spectrum):
     runs : tuple of Runs
         The probes.
     failures : tuple of float
-        The probabilities with which the bound on F and the statistical error may fail at this look.
+        The probabilities with which the bound on F and the statistical error may fail for this batch of probes.
     error : float
         Bound on the Frobenius norm of what rounding did to ρ.
     confidence : float
-        The probability with which an interval holds, each order by itself.
+        The probability with which an interval holds, each order separately.
     drift : float
-        Bound on the error of an entry as it was computed, before storing it rounded it: by it the trace is off 1.
+        Bound on the error of an entry as computed, before it was rounded for storage: it moves the trace off 1.
 
     Examples
     --------
