@@ -139,7 +139,7 @@ def test_a_space_that_starts_again_finds_the_same(monkeypatch):
 def test_vectors_that_have_not_settled_are_said_to_be_so(monkeypatch):
     by_way(monkeypatch, "products")
     monkeypatch.setattr(eigenvectors, "MOST_PASSES", 1)
-    monkeypatch.setattr(eigenvectors, "BESIDE", 1)
+    monkeypatch.setattr(eigenvectors, "EXTRA_COLUMNS", 1)
     found = vm.modes(rows(300, 260), k=5)
     assert not found.settled
     assert "have not settled" in found.summary()

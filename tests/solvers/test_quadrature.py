@@ -90,7 +90,7 @@ def broken_brackets(values, steps, rng):
         mixed = np.abs(start).T @ (f * near / np.maximum(values, near)) * np.sqrt(runs.mass)
         felt = moved + 2 * mixed + 1e-15 * runs.mass
         for c in (np.zeros(3), known.fit(q), rng.standard_normal(3) * f.max() / top ** np.arange(3)):
-            [(low, high, square)] = own._each(q, c)
+            [(low, high, square)] = own.brackets(q, c)
             g = f - np.polyval(c[::-1], values)
             terms = f + np.abs(c) @ (values ** np.arange(3)[:, None])
             exact, rounding = start.T**2 @ g, start.T**2 @ (3e-9 * terms) + felt
@@ -121,7 +121,7 @@ def test_brackets_close_with_the_number_of_steps():
     gaps = []
     for steps in (4, 8, 16, 32):
         _, runs = probes(values, 8, steps, np.random.default_rng(3))
-        [(low, high, _)] = Quadrature(nothing_split_off(values), 1.0, (runs,), (0.5, 0.5))._each(
+        [(low, high, _)] = Quadrature(nothing_split_off(values), 1.0, (runs,), (0.5, 0.5)).brackets(
             1, np.zeros(3)
         )
         gaps.append(float(np.mean(high - low)))
@@ -133,7 +133,7 @@ def test_a_probe_that_has_seen_all_there_is_is_exact():
     # three different eigenvalues: three steps will do
     start, runs = probes(values, 5, 8, np.random.default_rng(4))
     for q in ORDERS:
-        [(low, high, _)] = Quadrature(nothing_split_off(values), 1.0, (runs,), (0.5, 0.5))._each(
+        [(low, high, _)] = Quadrature(nothing_split_off(values), 1.0, (runs,), (0.5, 0.5)).brackets(
             q, np.zeros(3)
         )
         exact = start.T**2 @ concave(values, q)
@@ -222,7 +222,9 @@ def test_the_ceiling_fails_no_more_often_than_asked(name, count, steps):
     failed = 0
     for i in range(runs):
         part = slice(i * count, (i + 1) * count)
-        one = replace(whole, diagonal=whole.diagonal[part], beside=whole.beside[part], mass=whole.mass[part])
+        one = replace(
+            whole, diagonal=whole.diagonal[part], off_diagonal=whole.off_diagonal[part], mass=whole.mass[part]
+        )
         failed += ceiling([one], 80, failure) < values.max()
     assert failed <= failure * runs + 3 * math.sqrt(runs * failure * (1 - failure))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from vendimeter.similarity.base import Calls, Index, Similarity, coarsest, parts_of, positions_of, span
 from vendimeter.similarity.features import FeatureRows, Features, row_keys
-from vendimeter.similarity.matrix import Matrix, materialized, validated
+from vendimeter.similarity.matrix import Matrix, checked_matrix, materialized
 from vendimeter.similarity.pairwise import Pairwise
 
 __all__ = [
@@ -24,11 +24,11 @@ __all__ = [
     "Matrix",
     "Pairwise",
     "Similarity",
+    "checked_matrix",
     "coarsest",
     "materialized",
     "parts_of",
     "positions_of",
     "row_keys",
     "span",
-    "validated",
 ]

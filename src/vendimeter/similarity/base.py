@@ -1,7 +1,7 @@
-"""What every kind of similarity offers: blocks, the whole matrix, and what tells items apart.
+"""The base class of similarities: blocks, the whole matrix, and keys that tell items apart.
 
-A similarity never changes after it was made, so that any number of questions may share one. What has to be counted
-while a user's function is called is in a counter of its own.
+A similarity is immutable, so that any number of computations may share one. The calls of a user's function are counted
+by a counter of its own.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ __all__ = ["Calls", "Index", "Similarity", "coarsest", "parts_of", "positions_of
 
 Index = slice | np.ndarray
 DOUBLE = np.dtype(np.float64)
-AS_IT_IS = Policy()  # nothing is mended
+NO_MENDING = Policy()
 
 
 def positions_of(index: Index, n: int) -> np.ndarray:
-    """The positions that an index of n items stands for."""
+    """The positions that an index into n items stands for."""
     return np.arange(*index.indices(n)) if isinstance(index, slice) else index
 
 
 class Calls:
-    """How often a user's function was asked, and how coarse the numbers are that it gave.
+    """A counter of the calls of a user's function, and of the coarsest dtype it returned.
 
     Parameters
     ----------
     precision : dtype
-        Of the numbers that are known before any call.
+        Of the numbers that are there before any call.
     sources : sequence of Calls
-        What else is asked when this is: the functions in a sum or product.
+        The counters of the functions in a sum or product.
     """
 
     def __init__(self, precision: np.dtype = DOUBLE, sources: Sequence[Calls] = ()):
@@ -47,7 +47,7 @@ class Calls:
 
     @property
     def pairs(self) -> int:
-        """Similarities that were asked for so far."""
+        """Similarities that were computed so far."""
         return self._pairs + sum(source.pairs for source in self._sources)
 
     @property
@@ -56,7 +56,7 @@ class Calls:
         return coarsest([self._precision, *(source.precision for source in self._sources)])
 
     def add(self, pairs: int, dtype: np.dtype) -> None:
-        """Count a call for so many pairs, which gave numbers of this dtype."""
+        """Count a call for `pairs` similarities, which returned numbers of this dtype."""
         with self._lock:
             self._pairs += pairs
             if dtype.kind == "f":
@@ -70,7 +70,7 @@ class Calls:
 
 
 def coarsest(dtypes: Sequence[np.dtype]) -> np.dtype:
-    """The dtype of the fewest bytes, the first of several."""
+    """The dtype of the fewest bytes, the first of equals."""
     return min(dtypes, key=lambda dtype: dtype.itemsize)
 
 
@@ -125,13 +125,13 @@ class Similarity(ABC):
         rounding: float = 0.0,
         like: Any = None,
         counter: Calls | None = None,
-        **own: Any,
+        **attributes: Any,
     ):
         vars(self).update(
-            own,
+            attributes,
             n=n,
             kernel=kernel,
-            policy=AS_IT_IS if policy is None else policy,
+            policy=NO_MENDING if policy is None else policy,
             trusted=trusted,
             rounding=rounding,
             like=like,
@@ -151,10 +151,10 @@ class Similarity(ABC):
 
     def with_kernel(self, kernel: Any) -> Self:
         """The same similarities under the name of this kernel."""
-        return self._changed(kernel=kernel)
+        return self._with(kernel=kernel)
 
-    def _changed(self, **values: Any) -> Self:
-        """The same, but for these attributes."""
+    def _with(self, **values: Any) -> Self:
+        """A copy with these attributes changed."""
         other = copy.copy(self)
         vars(other).update(values)
         return other
@@ -180,7 +180,7 @@ class Similarity(ABC):
 
     @abstractmethod
     def look(self, index: Index) -> None:
-        """Refuse items that cannot be compared, as far as they themselves tell: in one pass, without comparing any."""
+        """Refuse items that cannot be compared, in one pass over them, without computing a similarity."""
 
     @property
     def entry_error(self) -> float:
@@ -192,7 +192,7 @@ class Similarity(ABC):
         return np.ones(self.n)
 
     def keys(self, index: Index) -> list[Hashable] | None:
-        """Something hashable for each item such that items with equal keys are identical, or None."""
+        """A hashable key for each item, such that items with equal keys are identical; or None."""
         return None
 
     @property
@@ -204,44 +204,48 @@ class Similarity(ABC):
     def take(self, index: np.ndarray) -> Similarity:
         """The similarities among the items at these positions."""
 
-    def _on_device(self, places: np.ndarray) -> Any:
-        """K from blocks that are joined: not all libraries can write into an array. Half of them are mirrored."""
-        width = max(self.width, len(places) // 8)
-        parts = [span(places[part]) for part in blocks(len(places), width, most=DEVICE_BYTES)]
-        grid: list[list[Any]] = [[None] * len(parts) for _ in parts]
-        for i, rows in enumerate(parts):
-            for j in range(i, len(parts)):
-                block = as_like(self.block(rows, rows if i == j else parts[j]), self.like)
+    def _dense_on_device(self, positions: np.ndarray) -> Any:
+        """K concatenated from blocks, as not all libraries can write into an array; half of a trusted K is mirrored."""
+        width = max(self.width, len(positions) // 8)
+        strips = [span(positions[part]) for part in blocks(len(positions), width, most=DEVICE_BYTES)]
+        grid: list[list[Any]] = [[None] * len(strips) for _ in strips]
+        for i, rows in enumerate(strips):
+            for j in range(i, len(strips)):
+                block = as_like(self.block(rows, rows if i == j else strips[j]), self.like)
                 if self.trusted:
                     grid[j][i] = transposed(block)
                 grid[i][j] = block
             for j in range(i if not self.trusted else 0):  # a user's function is asked for both halves
-                grid[i][j] = as_like(self.block(rows, parts[j]), self.like)
+                grid[i][j] = as_like(self.block(rows, strips[j]), self.like)
         return concat([concat(row, axis=1) for row in grid])
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """The whole of K, or of its part at `index`, from blocks of its upper triangle."""
-        places = np.arange(self.n) if index is None else index
+        """All of K, or its submatrix at `index`, from blocks of its upper triangle."""
+        positions = np.arange(self.n) if index is None else index
         if self.like is not None:
-            return self._on_device(places)
-        matrix = np.empty((len(places), len(places)))
-        parts = parts_of(len(places), self.step)
-        for i, rows in enumerate(parts):
-            left = places[rows]
-            for cols in parts[i:]:
-                part = self.block(left, left if cols is rows else places[cols])
-                matrix[rows, cols] = part
-                matrix[cols, rows] = part.T
+            return self._dense_on_device(positions)
+        matrix = np.empty((len(positions), len(positions)))
+        strips = parts_of(len(positions), self.step)
+        for i, rows in enumerate(strips):
+            row_positions = positions[rows]
+            for cols in strips[i:]:
+                block = self.block(row_positions, row_positions if cols is rows else positions[cols])
+                matrix[rows, cols] = block
+                matrix[cols, rows] = block.T
         return matrix
 
 
-def span(places: np.ndarray) -> Index:
-    """Positions that follow one another as a slice, which costs no gathering."""
-    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+def span(positions: np.ndarray) -> Index:
+    """Consecutive positions as a slice, which needs no copy; others as they are."""
+    if (
+        len(positions)
+        and positions[-1] - positions[0] == len(positions) - 1
+        and (np.diff(positions) == 1).all()
+    ):
+        return slice(int(positions[0]), int(positions[-1]) + 1)
+    return positions
 
 
 def parts_of(size: int, step: int = 1024) -> list[slice]:
-    """Blocks of a square matrix: large enough for BLAS, small enough to stay clear of a second copy."""
+    """Slices of the rows of a square matrix: large enough for BLAS, small enough not to need a second copy."""
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]

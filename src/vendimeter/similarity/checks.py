@@ -1,4 +1,4 @@
-"""Is this a similarity matrix? A user's matrix is checked, and mended only where the user asked for it."""
+"""Check that a user's matrix is a similarity matrix; mend it only where the user asked for that."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ class Policy:
 
 
 def mending(option: str) -> str:
-    """How a user has a matrix or function mended: the part of a sentence that every error about one ends with."""
+    """How to have a matrix or function mended: the phrase of error messages that names the option."""
     ways = f"Precomputed({option}=True), or for a function FromFunction(k, {option}=True),"
     return f"take kernel=vendimeter.kernels.{ways}"
 
 
 def entry_tolerance(dtype: np.dtype) -> float:
-    """How far entries of this dtype may be off by honest rounding."""
+    """Threshold for the error of entries of this dtype that is put down to rounding."""
     return max(16 * unit_of(dtype), 1e-12)
 
 
 def unit_of(dtype: np.dtype) -> float:
-    """Unit roundoff of entries of this dtype; whole numbers are as good as float64."""
+    """Unit roundoff of entries of this dtype; integers count as float64."""
     return float(np.finfo(dtype).eps) / 2 if dtype.kind == "f" else UNIT
 
 
 def tolerance_of(dtype: np.dtype, norm: Any) -> Any:
-    """How negative an eigenvalue may be by honest rounding of the entries of a matrix with this Frobenius norm."""
+    """Threshold for negative eigenvalues put down to rounding of the entries, for a matrix of this Frobenius norm."""
     return max(16 * unit_of(dtype), 1e-10) * norm
 
 
@@ -77,7 +77,7 @@ def check(
     *,
     mend: bool = True,
 ) -> tuple[Any, float]:
-    """The matrix, finite, symmetric and with a diagonal of 1, and how far its entries were off by rounding.
+    """Check that a matrix is finite and symmetric with a diagonal of 1: the mended matrix, and its error by rounding.
 
     Parameters
     ----------
@@ -105,56 +105,41 @@ def _check_dense(
 ) -> tuple[Any, float]:
     n, xp = int(data.shape[0]), namespace(data)
     names = np.arange(n) if names is None else names
-    parts = blocks(n, n, most=BLOCK_BYTES if isinstance(data, np.ndarray) else DEVICE_BYTES)
+    strips = blocks(n, n, most=BLOCK_BYTES if isinstance(data, np.ndarray) else DEVICE_BYTES)
     if xp.isdtype(data.dtype, "real floating"):
-        for rows in parts:
+        for rows in strips:
             finite = xp.isfinite(data[rows, :])
             if not bool(xp.all(finite)):
                 i, j = (int(k[0]) for k in xp.nonzero(~finite))
                 raise not_finite(float(data[i + rows.start, j]), names[i + rows.start], names[j], what)
-    own = diagonal(data)
-    slack = check_diagonal(own, what, policy, tolerance, names)
+    entries = diagonal(data)
+    slack = check_diagonal(entries, what, policy, tolerance, names)
     if policy.normalize:
-        scale = move(1 / np.sqrt(own), data)
+        scale = move(1 / np.sqrt(entries), data)
         data = double(data)
         data *= scale[:, None]
         data *= scale
         slack += 4 * UNIT
-    worst, place = 0.0, (0, 0)
-    for rows in parts:  # what lies left of a block was compared with the blocks before it
+    largest_difference, worst_entry = 0.0, (0, 0)
+    for rows in strips:  # what lies left of a strip was compared with the strips before it
         first = rows.start
-        gap = double(data[rows, first:])
-        gap -= transposed(double(data[first:, rows]))
-        gap = xp.reshape(xp.abs(gap), (-1,))
-        at = int(xp.argmax(gap))
-        if float(gap[at]) > worst:
-            i, j = divmod(at, n - first)
-            worst, place = float(gap[at]), (i + first, j + first)
-    if worst > 0:
-        if worst > tolerance and not policy.symmetrize:
-            raise _asymmetry(data, place, names, what)
+        difference = double(data[rows, first:])
+        difference -= transposed(double(data[first:, rows]))
+        difference = xp.reshape(xp.abs(difference), (-1,))
+        flat_index = int(xp.argmax(difference))
+        if float(difference[flat_index]) > largest_difference:
+            i, j = divmod(flat_index, n - first)
+            largest_difference, worst_entry = float(difference[flat_index]), (i + first, j + first)
+    if largest_difference > 0:
+        if largest_difference > tolerance and not policy.symmetrize:
+            raise _asymmetry_error(data, worst_entry, names, what)
         if not mend:
             return data, slack
         data = double(data)
         data = data + transposed(data)
         data *= 0.5
-        slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
+        slack += UNIT + (0.0 if policy.symmetrize else largest_difference / 2)
     return data, slack
-
-
-def check_stack(stack: Any) -> np.ndarray | None:
-    """How far the entries of each matrix of a stack are off by rounding; None if one needs a closer look.
-
-    For stacks of many small matrices, where a look at each would take longer than their eigenvalues.
-    """
-    xp, tolerance = namespace(stack), entry_tolerance(numpy_dtype(stack))
-    with np.errstate(invalid="ignore"):  # what is not finite fails the comparisons, too
-        wide = double(stack)
-        apart = xp.max(xp.abs(wide - transposed(wide)), axis=(1, 2))
-        off = xp.max(xp.abs(xp.linalg.diagonal(wide) - 1), axis=1)
-        if not bool(xp.all((apart <= tolerance) & (off <= max(tolerance, 1e-9)))):
-            return None
-        return to_host(2 * off + apart / 2)
 
 
 def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tuple[Any, float]:
@@ -162,9 +147,9 @@ def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tup
 
     n = data.shape[0]
     if not np.isfinite(data.data).all():
-        at = int(np.flatnonzero(~np.isfinite(data.data))[0])
-        i = int(np.searchsorted(data.indptr, at, side="right")) - 1
-        raise not_finite(data.data[at], i, data.indices[at], what)
+        entry = int(np.flatnonzero(~np.isfinite(data.data))[0])
+        i = int(np.searchsorted(data.indptr, entry, side="right")) - 1
+        raise not_finite(data.data[entry], i, data.indices[entry], what)
     diagonal = data.diagonal().astype(np.float64)
     slack = check_diagonal(diagonal, what, policy, tolerance, np.arange(n))
     data = data.astype(np.float64)
@@ -172,35 +157,23 @@ def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tup
         scale = sparse.dia_array((1 / np.sqrt(diagonal)[None], [0]), shape=(n, n))
         data = sparse.csr_array(scale @ data @ scale)
         slack += 4 * UNIT
-    gap = abs(data - data.T).tocoo()
-    worst = float(gap.data.max()) if gap.nnz else 0.0
-    if worst > 0:
-        if worst > tolerance and not policy.symmetrize:
-            at = int(gap.data.argmax())
-            raise _asymmetry(data, (int(gap.row[at]), int(gap.col[at])), np.arange(n), what)
+    difference = abs(data - data.T).tocoo()
+    largest_difference = float(difference.data.max()) if difference.nnz else 0.0
+    if largest_difference > 0:
+        if largest_difference > tolerance and not policy.symmetrize:
+            entry = int(difference.data.argmax())
+            raise _asymmetry_error(
+                data, (int(difference.row[entry]), int(difference.col[entry])), np.arange(n), what
+            )
         data = sparse.csr_array((data + data.T) * 0.5)
-        slack += UNIT + (0.0 if policy.symmetrize else worst / 2)
+        slack += UNIT + (0.0 if policy.symmetrize else largest_difference / 2)
     return data, slack
-
-
-def not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
-    return MatrixError(f"{what}[{i}, {j}] is {value}; expected a finite similarity. Remove or mend the item.")
-
-
-def _asymmetry(data: Any, place: tuple[int, int], names: np.ndarray, what: str) -> AsymmetryError:
-    (i, j), (a, b) = place, names[list(place)]
-    return AsymmetryError(
-        f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
-        f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or {mending('symmetrize')} to average "
-        "the two.",
-        option="symmetrize",
-    )
 
 
 def check_diagonal(
     diagonal: np.ndarray, what: str, policy: Policy, tolerance: float, names: np.ndarray
 ) -> float:
-    """The largest deviation of the diagonal from 1 that is put down to rounding; else an error."""
+    """Check the diagonal: a bound on the error that its deviation from 1 stands for, if that may be rounding."""
     if np.abs(diagonal).max(initial=0.0) < 1e-6:
         raise DiagonalError(
             f"the diagonal of {what} is 0, so these look like distances; expected similarities with a "
@@ -218,12 +191,42 @@ def check_diagonal(
             )
         return 0.0
     i = int(np.abs(diagonal - 1).argmax())
-    off = float(abs(diagonal[i] - 1))
-    if off > max(tolerance, 1e-9):
+    deviation = float(abs(diagonal[i] - 1))
+    if deviation > max(tolerance, 1e-9):
         raise DiagonalError(
             f"{what}[{names[i]}, {names[i]}] = {digits(diagonal[i])}; expected every item to have "
             f"similarity 1 with itself. Mend the kernel, or {mending('normalize')} to divide each {what}[i, j] by "
             f"√({what}[i, i] {what}[j, j]).",
             option="normalize",
         )
-    return 2 * off
+    return 2 * deviation
+
+
+def check_stack(stack: Any) -> np.ndarray | None:
+    """Bounds on the rounding error of the entries of each matrix of a stack; None if one needs a closer check.
+
+    For stacks of many small matrices, where checking each alone would take longer than their eigenvalues.
+    """
+    xp, tolerance = namespace(stack), entry_tolerance(numpy_dtype(stack))
+    with np.errstate(invalid="ignore"):  # what is not finite fails the comparisons, too
+        matrices = double(stack)
+        asymmetry = xp.max(xp.abs(matrices - transposed(matrices)), axis=(1, 2))
+        diagonal_error = xp.max(xp.abs(xp.linalg.diagonal(matrices) - 1), axis=1)
+        if not bool(xp.all((asymmetry <= tolerance) & (diagonal_error <= max(tolerance, 1e-9)))):
+            return None
+        return to_host(2 * diagonal_error + asymmetry / 2)
+
+
+def not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
+    """The error for a similarity that is NaN or infinite."""
+    return MatrixError(f"{what}[{i}, {j}] is {value}; expected a finite similarity. Remove or mend the item.")
+
+
+def _asymmetry_error(data: Any, entry: tuple[int, int], names: np.ndarray, what: str) -> AsymmetryError:
+    (i, j), (a, b) = entry, names[list(entry)]
+    return AsymmetryError(
+        f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
+        f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or {mending('symmetrize')} to average "
+        "the two.",
+        option="symmetrize",
+    )

@@ -41,8 +41,8 @@ class Features(Similarity):
     width: int
     sparse: bool
 
-    def __init__(self, n: int, width: int, *, sparse: bool = False, **own: Any):
-        super().__init__(n, width=width, sparse=sparse, **own)
+    def __init__(self, n: int, width: int, *, sparse: bool = False, **attributes: Any):
+        super().__init__(n, width=width, sparse=sparse, **attributes)
 
     @property
     @abstractmethod
@@ -58,9 +58,9 @@ class Features(Similarity):
         """
 
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
-        """Rows as of `rows`, but on a device without waiting for it: they are right only if all flags turn out true.
+        """Rows like `rows`, but without waiting for the device: they are valid only if all flags turn out true.
 
-        Where they do not, `rows` tells why, or takes the trouble that the rows need.
+        Where they do not, `rows` raises the error, or computes the rows with more care.
         """
         return self.rows(index)
 
@@ -80,7 +80,7 @@ class Features(Similarity):
         return 1024 if self.sparse else max(64, min(1024, 2 * BLOCK_BYTES // (8 * self.width)))
 
     def take(self, index: np.ndarray) -> Features:
-        """The features of the items at these positions, read through these."""
+        """The features of the items at these positions, without a copy."""
         return TakenFeatures(self, index)
 
     def block(self, rows: Index, cols: Index) -> Any:
@@ -171,16 +171,18 @@ class FeatureRows(Features):
         return block if self._prepare is None else self._prepare(block, positions_of(index, self.n))
 
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
-        """The rows, whose checks are left to the flags where `prepare` can do that."""
+        """The rows; their checks are left to the flags where `prepare` supports that."""
         if self.like is None or not self._upcasts:
             return self.rows(index)
         return self._prepare(self._device_block(index), positions_of(index, self.n), flags)  # type: ignore[misc]
 
     def _device_rows(self, index: Index) -> Any:
+        """The prepared rows, on their device."""
         block = self._device_block(index)
         return block if self._prepare is None else self._prepare(block, positions_of(index, self.n))
 
     def _device_block(self, index: Index) -> Any:
+        """The rows in the precision that `prepare` takes, on their device."""
         block = select(self.data, index)
         if not (self._upcasts and is_single(block)):
             block = double(block, copy=self._prepare is not None and not self._upcasts)
@@ -190,25 +192,25 @@ class FeatureRows(Features):
         """Prepare all rows once, or have them checked where that is less work than to prepare them."""
         if self._prepare is None:
             return
-        check, places = getattr(self._prepare, "check", None), positions_of(index, self.n)
-        most = BLOCK_BYTES if self.like is None else DEVICE_BYTES
-        for part in blocks(len(places), 64 if self.sparse else int(self.data.shape[1]), most=most):
-            rows = span(places[part])
+        check, positions = getattr(self._prepare, "check", None), positions_of(index, self.n)
+        block_bytes = BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        for part in blocks(len(positions), 64 if self.sparse else int(self.data.shape[1]), most=block_bytes):
+            rows = span(positions[part])
             if check is None:
                 self.rows(rows)
             else:
-                check(select(self.data, rows), places[part])
+                check(select(self.data, rows), positions[part])
 
     def keys(self, index: Index) -> list[Hashable] | None:
         """What tells the items apart; nothing does on a device, where looking at every byte would cost a transfer."""
         if self.like is not None:
             return None
-        places = positions_of(index, self.n)
+        positions = positions_of(index, self.n)
         if self._keys is not None:
-            return self._keys(places)
+            return self._keys(positions)
         keys: list[Hashable] = []
-        for part in blocks(len(places), self.width if not self.sparse else 64):
-            keys.extend(row_keys(self.data[places[part]]))
+        for part in blocks(len(positions), self.width if not self.sparse else 64):
+            keys.extend(row_keys(self.data[positions[part]]))
         return keys
 
 
@@ -221,39 +223,40 @@ def row_keys(rows: Any) -> list[Hashable]:
 
 
 def _digest(data: bytes) -> bytes:
+    """The bytes themselves if they are 16 at most, else a digest of 16."""
     return data if len(data) <= 16 else hashlib.blake2b(data, digest_size=16).digest()
 
 
 class TakenFeatures(Features):
-    """Some of the rows of other features, read through them."""
+    """Selected rows of other features, without a copy of them."""
 
-    _whole: Features
+    _source: Features
     _index: np.ndarray
 
-    def __init__(self, whole: Features, index: np.ndarray):
+    def __init__(self, source: Features, index: np.ndarray):
         super().__init__(
             len(index),
-            whole.width,
-            sparse=whole.sparse,
-            rounding=whole.rounding,
-            like=whole.like,
-            kernel=whole.kernel,
-            _whole=whole,
+            source.width,
+            sparse=source.sparse,
+            rounding=source.rounding,
+            like=source.like,
+            kernel=source.kernel,
+            _source=source,
             _index=index,
         )
 
     @property
     def dtype(self) -> np.dtype:
-        return self._whole.dtype
+        return self._source.dtype
 
     def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
-        return self._whole.rows(self._index[index], out)
+        return self._source.rows(self._index[index], out)
 
     def quick_rows(self, index: Index, flags: list[Any]) -> Any:
-        return self._whole.quick_rows(self._index[index], flags)
+        return self._source.quick_rows(self._index[index], flags)
 
     def look(self, index: Index) -> None:
-        self._whole.look(self._index[index])
+        self._source.look(self._index[index])
 
     def keys(self, index: Index) -> list[Hashable] | None:
-        return self._whole.keys(self._index[index])
+        return self._source.keys(self._index[index])

@@ -11,7 +11,7 @@ from vendimeter.data.devices import diagonal, double, is_foreign, numpy_dtype, s
 from vendimeter.similarity.base import Calls, Index, Similarity, positions_of
 from vendimeter.similarity.checks import Policy, check
 
-__all__ = ["Matrix", "materialized", "validated"]
+__all__ = ["Matrix", "checked_matrix", "materialized"]
 
 
 class Matrix(Similarity):
@@ -69,35 +69,35 @@ class Matrix(Similarity):
         if self.sparse:
             return self.data[rows][:, cols].toarray().astype(np.float64)
         if self.like is not None:
-            return double(self._part(rows, cols))
+            return double(self._submatrix(rows, cols))
         return self.data[np.ix_(positions_of(rows, self.n), positions_of(cols, self.n))].astype(np.float64)
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal as it is, on the host."""
+        """The diagonal, unchecked, on the host."""
         return self.data.diagonal().astype(np.float64) if self.sparse else diagonal(self.data)
 
     def take(self, index: np.ndarray) -> Matrix:
         """The matrix of the items at these positions."""
-        data = self.data[np.ix_(index, index)] if self._plain else self._part(index, index)
-        return self._changed(data=data, n=len(index))
+        data = self.data[np.ix_(index, index)] if self._is_dense_on_host else self._submatrix(index, index)
+        return self._with(data=data, n=len(index))
 
     @property
-    def _plain(self) -> bool:
+    def _is_dense_on_host(self) -> bool:
         return not self.sparse and self.like is None
 
-    def _part(self, rows: Index, cols: Index) -> Any:
-        """Some rows and columns of a sparse matrix, or of one on a device."""
+    def _submatrix(self, rows: Index, cols: Index) -> Any:
+        """Rows and columns of a sparse matrix, or of one on a device."""
         if self.sparse:
             return self.data[rows][:, cols]
         return transposed(select(transposed(select(self.data, rows)), cols))
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """A float64 copy of the whole, both triangles as they are."""
-        part = self.data if index is None else self.take(index).data
-        return part.toarray().astype(np.float64) if self.sparse else double(part)
+        """A float64 copy, both triangles unchanged."""
+        matrix = self.data if index is None else self.take(index).data
+        return matrix.toarray().astype(np.float64) if self.sparse else double(matrix)
 
     def look(self, index: Index) -> None:
-        """Check the whole matrix, as it will be, and mend nothing."""
+        """Check the whole matrix; nothing is mended."""
         if not self.is_checked:
             check(self.data, self.policy, self.what, self.precision, mend=False)
 
@@ -110,18 +110,18 @@ class Matrix(Similarity):
             return self
         data, slack = check(self.data, self.policy, self.what, self.precision, names)
         policy = Policy(project=self.policy.project)  # the rest is done
-        return self._changed(data=data, policy=policy, is_checked=True, rounding=self.rounding + slack)
+        return self._with(data=data, policy=policy, is_checked=True, rounding=self.rounding + slack)
 
 
-def validated(matrix: Any, part: Similarity, names: np.ndarray | None = None) -> Matrix:
-    """What a user's function gave, checked and mended like a user's matrix."""
+def checked_matrix(matrix: Any, similarity: Similarity, names: np.ndarray | None = None) -> Matrix:
+    """The matrix of a user's function, checked and mended like a user's matrix."""
     return Matrix(
         matrix,
-        policy=part.policy,
-        rounding=part.rounding,
-        precision=part.precision,
+        policy=similarity.policy,
+        rounding=similarity.rounding,
+        precision=similarity.precision,
         what="k",
-        kernel=part.kernel,
+        kernel=similarity.kernel,
     ).checked(names)
 
 
@@ -133,7 +133,7 @@ def materialized(similarity: Similarity, names: np.ndarray | None = None) -> Mat
     if isinstance(similarity, Matrix):
         return similarity.checked(names)
     if not similarity.trusted:
-        return validated(similarity.dense(), similarity, names)
+        return checked_matrix(similarity.dense(), similarity, names)
     return Matrix(
         similarity.dense(),
         policy=similarity.policy,

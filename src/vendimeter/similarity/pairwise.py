@@ -15,7 +15,7 @@ from vendimeter.similarity.checks import Policy, mending
 __all__ = ["Pairwise"]
 
 CHECKED_FULLY = 64  # up to this many items a user's function is called for both orders of each pair
-OWN_BLOCK = 8  # items a block for the diagonal, of functions that are called for whole blocks
+DIAGONAL_BLOCK = 8  # items a block of the diagonal, of functions that compute blocks at once
 
 
 class Pairwise(Similarity):
@@ -39,7 +39,7 @@ class Pairwise(Similarity):
     cost : float
         Of one similarity, in floating-point operations: for the planner.
     parts : sequence of Similarity
-        What the blocks are put together from.
+        Similarities that the blocks are computed from.
     counter : Calls, optional
         Where `function` counts its calls, if it is a user's.
     """
@@ -49,7 +49,7 @@ class Pairwise(Similarity):
     _function: Callable[[np.ndarray, np.ndarray], Any]
     _keys: Callable[[np.ndarray], list[Hashable] | None] | None
     _triangle: Callable[[np.ndarray], np.ndarray] | None
-    _parts: Sequence[Similarity]
+    _sources: Sequence[Similarity]
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Pairwise(Similarity):
             _function=function,
             _keys=keys,
             _triangle=triangle,
-            _parts=parts,
+            _sources=parts,
             counter=counter,
         )
 
@@ -94,21 +94,21 @@ class Pairwise(Similarity):
         return self._function(positions_of(rows, self.n), positions_of(cols, self.n))
 
     def look(self, index: Index) -> None:
-        """Look at what the blocks are put together from; samples of others were looked at when this was made."""
-        for part in {id(part): part for part in self._parts}.values():
-            part.look(index)
+        """Check the similarities that the blocks are computed from; other samples were checked when this was made."""
+        for source in {id(source): source for source in self._sources}.values():
+            source.look(index)
 
     @property
-    def own_cost(self) -> int:
-        """How many items at a time a user's function is asked for by `diagonal`: so many calls or values an item."""
-        return 1 if self._triangle is not None else OWN_BLOCK
+    def diagonal_block(self) -> int:
+        """Items of a block for which `diagonal` calls a user's function: the calls or values it takes for each item."""
+        return 1 if self._triangle is not None else DIAGONAL_BLOCK
 
     def diagonal(self) -> np.ndarray:
         """The similarity of each item with itself: a user's function of two items is called once an item for it."""
         if self.trusted:
             return super().diagonal()
-        own = [diagonal(self.block(part, part)) for part in parts_of(self.n, self.own_cost)]
-        return np.concatenate(own)
+        diagonals = [diagonal(self.block(part, part)) for part in parts_of(self.n, self.diagonal_block)]
+        return np.concatenate(diagonals)
 
     def take(self, index: np.ndarray) -> Pairwise:
         """The similarities among the items at these positions, computed when asked for."""
@@ -120,8 +120,8 @@ class Pairwise(Similarity):
             policy=self.policy,
             trusted=self.trusted,
             rounding=self.rounding,
-            keys=lambda places: self.keys(index[places]),
-            triangle=None if triangle is None else lambda places: triangle(index[places]),
+            keys=lambda positions: self.keys(index[positions]),
+            triangle=None if triangle is None else lambda positions: triangle(index[positions]),
             like=self.like,
             stacks=self.stacks,
             cost=self._cost,
@@ -129,41 +129,41 @@ class Pairwise(Similarity):
         )
 
     def dense(self, index: np.ndarray | None = None) -> Any:
-        """The whole of K; of a user's function beyond 64 items half is mirrored, and a sample of it checked."""
+        """All of K; for a user's function beyond 64 items half is mirrored, and a sample of it checked."""
         if self.trusted or self.like is not None:
             return super().dense(index)
-        places = np.arange(self.n) if index is None else index
-        matrix = np.empty((len(places), len(places)))
-        mirror = len(places) > CHECKED_FULLY and not self.policy.symmetrize
-        parts = parts_of(len(places))
-        for i, rows in enumerate(parts):
-            for cols in parts[i if mirror else 0 :]:
-                if rows is cols and mirror and self._triangle is not None:
-                    upper = np.triu(self._triangle(places[rows]))
+        positions = np.arange(self.n) if index is None else index
+        matrix = np.empty((len(positions), len(positions)))
+        is_mirrored = len(positions) > CHECKED_FULLY and not self.policy.symmetrize
+        strips = parts_of(len(positions))
+        for i, rows in enumerate(strips):
+            for cols in strips[i if is_mirrored else 0 :]:
+                if rows is cols and is_mirrored and self._triangle is not None:
+                    upper = np.triu(self._triangle(positions[rows]))
                     matrix[rows, cols] = upper + np.triu(upper, 1).T
                 else:
-                    matrix[rows, cols] = self.block(places[rows], places[cols])
-                    if mirror and rows is not cols:
+                    matrix[rows, cols] = self.block(positions[rows], positions[cols])
+                    if is_mirrored and rows is not cols:
                         matrix[cols, rows] = matrix[rows, cols].T
-        if mirror:
-            self._spot_check(matrix, places)
+        if is_mirrored:
+            self._spot_check(matrix, positions)
         return matrix
 
-    def _spot_check(self, matrix: np.ndarray, places: np.ndarray) -> None:
-        """Half of the matrix was mirrored: compute a random 32×32 part of it as it stands, and compare."""
-        rows, cols = np.random.default_rng(0).integers(len(places), size=(2, 32))
-        again, mirrored = self.block(places[rows], places[cols]), matrix[np.ix_(rows, cols)]
-        self.compare(again, mirrored, places[rows], places[cols])
+    def _spot_check(self, matrix: np.ndarray, positions: np.ndarray) -> None:
+        """Half of the matrix was mirrored: compute a random 32×32 block of it and compare."""
+        rows, cols = np.random.default_rng(0).integers(len(positions), size=(2, 32))
+        block, mirrored = self.block(positions[rows], positions[cols]), matrix[np.ix_(rows, cols)]
+        self.compare(block, mirrored, positions[rows], positions[cols])
 
-    def compare(self, there: np.ndarray, back: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
-        """Raise `AsymmetryError` if k(row, col), `there`, and k(col, row), `back` of the same shape, differ."""
-        gap = np.nan_to_num(np.abs(there - back))  # what is not finite is reported elsewhere
-        if gap.max() > (1e-12 if self.precision.itemsize >= 8 else 1e-5):
-            a, b = np.unravel_index(gap.argmax(), gap.shape)
+    def compare(self, values: np.ndarray, swapped: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Raise `AsymmetryError` if k(row, col), `values`, and k(col, row), `swapped` of the same shape, differ."""
+        difference = np.nan_to_num(np.abs(values - swapped))  # what is not finite is reported elsewhere
+        if difference.max() > (1e-12 if self.precision.itemsize >= 8 else 1e-5):
+            a, b = np.unravel_index(difference.argmax(), difference.shape)
             i, j = rows[a], cols[b]
             raise AsymmetryError(
-                f"the function is not symmetric: it gives {digits(float(there[a, b]))} for items {i} and {j}, and "
-                f"{digits(float(back[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
+                f"the function is not symmetric: it gives {digits(float(values[a, b]))} for items {i} and {j}, and "
+                f"{digits(float(swapped[a, b]))} for items {j} and {i}. Expected one value; mend the function, or "
                 f"{mending('symmetrize')} to average the two.",
                 option="symmetrize",
             )

@@ -1,4 +1,4 @@
-"""Thousands of small groups at once: their similarity matrices stacked by size, one batched eigensolve a stack."""
+"""Eigenvalues of thousands of small groups: similarity matrices stacked by size, one batched eigensolve a stack."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
 from vendimeter.errors import in_group
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, span, validated
+from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, checked_matrix, span
 from vendimeter.similarity.checks import check_stack, tolerance_of
 from vendimeter.solvers.dense import eigen_error, eigenvalues
 from vendimeter.spectrum import UNIT
 
 __all__ = ["SMALL", "Batch", "batches", "matrix_batches"]
 
-SMALL = 128  # groups up to this many items are stacked; larger ones are worth an eigensolve of their own
+SMALL = 128  # groups up to this many items are stacked; larger ones get an eigensolve of their own
 
 
 @dataclass(frozen=True)
@@ -48,44 +48,46 @@ def batches(
         else:  # as many matrices as possible: a GPU takes nearly as long for few of them
             step = max(1, 4 * DEVICE_BYTES // (8 * int(size) * min(int(size), width or int(size))))
         for first in range(0, len(groups), step):
-            chosen = groups[first : first + step]
-            entries = starts[chosen][:, None] + np.arange(size)
+            batch = groups[first : first + step]
+            entries = starts[batch][:, None] + np.arange(size)
             members = items[entries]
             roots = (
                 np.sqrt(weights[entries])
                 if weights is not None
                 else np.full(members.shape, 1 / np.sqrt(size))
             )
-            matrices, error = _stack(similarity, members, roots, [labels[g] for g in chosen.tolist()])
+            matrices, error = _stack(similarity, members, roots, [labels[g] for g in batch.tolist()])
             values = eigenvalues(matrices)
             bound = error + eigen_error(matrices.shape[-1], np.abs(values).max(axis=-1))
             norms = np.linalg.norm(values, axis=-1)
-            slack = np.zeros_like(norms) if similarity.trusted else tolerance_of(similarity.precision, norms)
-            yield Batch(chosen, values, np.asarray(bound), np.asarray(slack))
+            tolerance = (
+                np.zeros_like(norms) if similarity.trusted else tolerance_of(similarity.precision, norms)
+            )
+            yield Batch(batch, values, np.asarray(bound), np.asarray(tolerance))
 
 
 def matrix_batches(stack: Any) -> Iterator[Batch] | None:
-    """The spectra of a stack of similarity matrices; None if one of them is not quite a similarity matrix."""
+    """The spectra of a stack of similarity matrices; None if one of them needs a closer check."""
     count, size, _ = stack.shape
-    parts = blocks(
+    slices = blocks(
         count, size * size, most=4 * (BLOCK_BYTES if isinstance(stack, np.ndarray) else DEVICE_BYTES)
     )
-    slack = [check_stack(stack[part, ...]) for part in parts]
-    if any(part is None for part in slack):
+    deviations = [check_stack(stack[block, ...]) for block in slices]
+    if any(deviation is None for deviation in deviations):
         return None
     return (
-        _matrix_batch(stack[part, ...], part, off)
-        for part, off in zip(parts, slack, strict=True)
-        if off is not None
+        _matrix_batch(stack[block, ...], block, deviation)
+        for block, deviation in zip(slices, deviations, strict=True)
+        if deviation is not None
     )
 
 
-def _matrix_batch(stack: Any, part: slice, off: np.ndarray) -> Batch:
+def _matrix_batch(stack: Any, groups: slice, deviation: np.ndarray) -> Batch:
     size = stack.shape[1]
     values = eigenvalues((double(stack) + transposed(double(stack))) / (2 * size))
-    bound = off + 8 * UNIT + eigen_error(size, np.abs(values).max(axis=-1))
-    slack = tolerance_of(numpy_dtype(stack), np.linalg.norm(values, axis=-1))
-    return Batch(np.arange(part.start, part.stop), values, np.asarray(bound), np.asarray(slack))
+    bound = deviation + 8 * UNIT + eigen_error(size, np.abs(values).max(axis=-1))
+    tolerance = tolerance_of(numpy_dtype(stack), np.linalg.norm(values, axis=-1))
+    return Batch(np.arange(groups.start, groups.stop), values, np.asarray(bound), np.asarray(tolerance))
 
 
 def _stack(
@@ -96,11 +98,11 @@ def _stack(
     if isinstance(similarity, Features):
         if similarity.sparse:
             return _sparse_stack(similarity, members, roots)
-        parts = [slice(0, count)]
+        slices = [slice(0, count)]
         if similarity.like is not None:
-            parts = blocks(count, size * similarity.width, most=DEVICE_BYTES)
-        found = concat([_products(similarity, members[part], roots[part]) for part in parts])
-        return found, 2 * similarity.rounding + (max(size, similarity.width) + 8) * UNIT
+            slices = blocks(count, size * similarity.width, most=DEVICE_BYTES)
+        products = concat([_feature_products(similarity, members[part], roots[part]) for part in slices])
+        return products, 2 * similarity.rounding + (max(size, similarity.width) + 8) * UNIT
     error = similarity.rounding
     if similarity.like is not None:
         stack, error = _device_stack(similarity, members, labels)
@@ -110,12 +112,12 @@ def _stack(
         stack = similarity.block(members, members)
     else:
         stack = np.empty((count, size, size))
-        for place, group, label in zip(stack, members, labels, strict=True):
+        for matrix, group, label in zip(stack, members, labels, strict=True):
             with in_group(label):
-                place[:] = similarity.dense(group)
+                matrix[:] = similarity.dense(group)
                 if isinstance(similarity, Pairwise) and not similarity.trusted:
-                    checked = validated(place, similarity, group)
-                    place[:] = checked.data
+                    checked = checked_matrix(matrix, similarity, group)
+                    matrix[:] = checked.data
                     error = max(error, checked.rounding)
     roots = move(roots, stack)
     stack *= roots[:, :, None]
@@ -123,14 +125,14 @@ def _stack(
     return stack, error + 4 * UNIT
 
 
-def _products(features: Features, members: np.ndarray, roots: np.ndarray) -> Any:
+def _feature_products(features: Features, members: np.ndarray, roots: np.ndarray) -> Any:
     """The smaller of ΦΦᵀ and ΦᵀΦ for the weighted features of each group."""
     count, size = members.shape
     flat = features.rows(span(members.ravel()))
     rows = namespace(flat).reshape(flat, (count, size, features.width))
     rows = rows * move(roots, rows)[:, :, None]
-    turned = transposed(rows)
-    return turned @ rows if features.width < size else rows @ turned
+    columns = transposed(rows)
+    return columns @ rows if features.width < size else rows @ columns
 
 
 def _device_stack(
@@ -142,20 +144,20 @@ def _device_stack(
         xp = namespace(similarity.data)
         flat = xp.reshape(similarity.data, (-1,))
         members = move(members, flat)
-        places = xp.reshape(members[:, :, None] * similarity.n + members[:, None, :], (-1,))
-        stack = xp.reshape(xp.take(flat, places, axis=0), (count, size, size))
+        positions = xp.reshape(members[:, :, None] * similarity.n + members[:, None, :], (-1,))
+        stack = xp.reshape(xp.take(flat, positions, axis=0), (count, size, size))
         return double(stack), similarity.rounding
     if isinstance(similarity, Pairwise) and similarity.stacks:
         return similarity.block(members, members), similarity.rounding
-    parts, error = [], similarity.rounding
+    matrices, error = [], similarity.rounding
     for group, label in zip(members, labels, strict=True):
         with in_group(label):
-            part = similarity.dense(group)
+            matrix = similarity.dense(group)
             if isinstance(similarity, Pairwise) and not similarity.trusted:
-                checked = validated(part, similarity, group)
-                part, error = checked.data, max(error, checked.rounding)
-            parts.append(part)
-    return namespace(parts[0]).stack(parts), error
+                checked = checked_matrix(matrix, similarity, group)
+                matrix, error = checked.data, max(error, checked.rounding)
+            matrices.append(matrix)
+    return namespace(matrices[0]).stack(matrices), error
 
 
 def _sparse_stack(features: Features, members: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, float]:
@@ -167,10 +169,10 @@ def _sparse_stack(features: Features, members: np.ndarray, roots: np.ndarray) ->
     per_row = np.diff(rows.indptr)
     rows.data *= np.repeat(roots.ravel(), per_row)
     group = np.repeat(np.arange(count), size)
-    private = np.repeat(group, per_row).astype(np.int64) * features.width + rows.indices
-    names, column = np.unique(private, return_inverse=True)
-    own = sparse.csr_array((rows.data, column, rows.indptr), shape=(count * size, len(names)))
-    product = (own @ own.T).tocoo()
+    private_columns = np.repeat(group, per_row).astype(np.int64) * features.width + rows.indices
+    used_columns, column = np.unique(private_columns, return_inverse=True)
+    private_rows = sparse.csr_array((rows.data, column, rows.indptr), shape=(count * size, len(used_columns)))
+    product = (private_rows @ private_rows.T).tocoo()
     stack = np.zeros((count, size, size))
     stack[group[product.row], product.row % size, product.col % size] = product.data
     return stack, 2 * features.rounding + (int(per_row.max()) + 8) * UNIT

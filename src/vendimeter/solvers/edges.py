@@ -1,4 +1,4 @@
-"""The graph of a collection: pairs of items that are similar enough, tile by tile, never all similarities at once."""
+"""The threshold graph of a collection: pairs of items above a similarity, tile by tile, never the whole matrix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Pairs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 def within(value: Any, name: str, low: float, high: float, what: str) -> float:
-    """A number between two others."""
+    """Check that a number lies between two others."""
     number = as_number(value)
     if not low <= number <= high:
         raise InputError(f"{name}={brief(value)}; expected {what}, a number from {low:g} to {high:g}.")
@@ -34,7 +34,7 @@ def within(value: Any, name: str, low: float, high: float, what: str) -> float:
 
 
 class Entries:
-    """Similarities of some items with others, those of a user's matrix or function checked on the way.
+    """Blocks of similarities; those of a user's matrix or function are checked on the way.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class Entries:
         self.n = similarity.n
         self._names = np.arange(self.n) if names is None else names
         self._scale: np.ndarray | None = None
-        off = 0.0
+        diagonal_error = 0.0
         if isinstance(similarity, Matrix):
             similarity = similarity.checked()
         self._inner = similarity
-        self._theirs = isinstance(similarity, Pairwise) and not similarity.trusted
-        if self._theirs:
-            off = self._check_diagonal(similarity)
-        self.slack = similarity.entry_error + off + 4 * UNIT
+        self._is_user_function = isinstance(similarity, Pairwise) and not similarity.trusted
+        if self._is_user_function:
+            diagonal_error = self._check_diagonal(similarity)
+        self.slack = similarity.entry_error + diagonal_error + 4 * UNIT
 
     @property
     def step(self) -> int:
@@ -69,12 +69,12 @@ class Entries:
 
     def block(self, rows: Index, cols: Index) -> Any:
         """Similarities in float64, on the device of the samples."""
-        part = self._inner.block(rows, cols)
-        if self._theirs:
-            part = self._mended(to_host(part), rows, cols)
+        values = self._inner.block(rows, cols)
+        if self._is_user_function:
+            values = self._check_and_mend(to_host(values), rows, cols)
         if not self._inner.trusted:
-            check_largest(part, self._inner)
-        return part
+            check_largest(values, self._inner)
+        return values
 
     def near(self, rows: Index, cols: Index, cut: float) -> np.ndarray:
         """Which similarities are at least `cut`, on the host."""
@@ -84,68 +84,72 @@ class Entries:
         """Pairs i < j with a similarity of at least `cut`, some at a time, with their similarities where wanted."""
         if isinstance(self._inner, Matrix) and self._inner.sparse and cut > 0:  # what is not stored is 0
             check_largest(self._inner.data, self._inner)
-            found = self._inner.data.tocoo()
-            kept = (found.data >= cut) & (found.row < found.col)
-            yield found.row[kept], found.col[kept], found.data[kept] if values else None
+            entries = self._inner.data.tocoo()
+            kept = (entries.data >= cut) & (entries.row < entries.col)
+            yield entries.row[kept], entries.col[kept], entries.data[kept] if values else None
             return
-        parts = parts_of(self.n, self.step)
+        strips = parts_of(self.n, self.step)
         with Progress(label) as progress:
-            for a, rows in enumerate(parts):
-                for cols in parts[a:]:
+            for number, rows in enumerate(strips):
+                for cols in strips[number:]:
                     yield self._tile(rows, cols, cut, values)
-                left = len(parts) - a - 1
-                progress.step(1 - left * (left + 1) / (len(parts) * (len(parts) + 1)))
+                left = len(strips) - number - 1
+                progress.step(1 - left * (left + 1) / (len(strips) * (len(strips) + 1)))
 
     def _tile(self, rows: slice, cols: slice, cut: float, values: bool) -> Pairs:
-        part = self.block(rows, rows if rows == cols else cols)
-        met = to_host(part >= cut)
-        i, j = np.nonzero(np.triu(met, 1) if rows == cols else met)
-        return i + rows.start, j + cols.start, to_host(part)[i, j] if values else None
+        """The pairs i < j of one tile with a similarity of at least `cut`."""
+        similarities = self.block(rows, rows if rows == cols else cols)
+        is_edge = to_host(similarities >= cut)
+        i, j = np.nonzero(np.triu(is_edge, 1) if rows == cols else is_edge)
+        return i + rows.start, j + cols.start, to_host(similarities)[i, j] if values else None
 
     # ------------------------------------------------------------------------------------- what a user's function gives
 
     def _check_diagonal(self, similarity: Similarity) -> float:
-        own = similarity.diagonal()
-        if not np.isfinite(own).all():
-            i = int(np.flatnonzero(~np.isfinite(own))[0])
-            raise not_finite(own[i], self._names[i], self._names[i], "k")
+        """How far the diagonal of a user's function is off 1 by rounding; beyond that it is an error."""
+        diagonal = similarity.diagonal()
+        if not np.isfinite(diagonal).all():
+            i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
+            raise not_finite(diagonal[i], self._names[i], self._names[i], "k")
         if similarity.policy.normalize:
-            self._scale = 1 / np.sqrt(own)
+            self._scale = 1 / np.sqrt(diagonal)
         tolerance = entry_tolerance(similarity.precision)
-        return check_diagonal(own, "k", similarity.policy, tolerance, self._names)
+        return check_diagonal(diagonal, "k", similarity.policy, tolerance, self._names)
 
-    def _mended(self, part: np.ndarray, rows: Index, cols: Index) -> np.ndarray:
-        """Finite, and symmetric as far as it was asked for; averaged and normalised where the kernel says so."""
+    def _check_and_mend(self, block: np.ndarray, rows: Index, cols: Index) -> np.ndarray:
+        """Check that a block is finite and, on a sample, symmetric; average and normalise where the kernel says so."""
         similarity = self._inner
         assert isinstance(similarity, Pairwise)
-        if not np.isfinite(part).all():
-            i, j = (int(k) for k in np.argwhere(~np.isfinite(part))[0])
+        if not np.isfinite(block).all():
+            i, j = (int(k) for k in np.argwhere(~np.isfinite(block))[0])
             a, b = self._names[positions_of(rows, self.n)[i]], self._names[positions_of(cols, self.n)[j]]
-            raise not_finite(float(part[i, j]), a, b, "k")
+            raise not_finite(float(block[i, j]), a, b, "k")
         i, j = positions_of(rows, self.n), positions_of(cols, self.n)
         if similarity.policy.symmetrize:
-            part = (part + (part if cols is rows else to_host(similarity.block(cols, rows))).T) / 2
+            block = (block + (block if cols is rows else to_host(similarity.block(cols, rows))).T) / 2
         elif cols is rows:
-            similarity.compare(part, part.T, self._names[i], self._names[j])
+            similarity.compare(block, block.T, self._names[i], self._names[j])
         else:
-            few, last = i[:BOTH_WAYS], j[-BOTH_WAYS:]
-            back = to_host(similarity.block(last, few)).T
-            similarity.compare(part[:BOTH_WAYS, -BOTH_WAYS:], back, self._names[few], self._names[last])
+            first, last = i[:BOTH_WAYS], j[-BOTH_WAYS:]
+            mirrored = to_host(similarity.block(last, first)).T
+            similarity.compare(
+                block[:BOTH_WAYS, -BOTH_WAYS:], mirrored, self._names[first], self._names[last]
+            )
         if self._scale is not None:
-            part = part * self._scale[i][:, None] * self._scale[j]
-        return part
+            block = block * self._scale[i][:, None] * self._scale[j]
+        return block
 
 
 def join_components(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Labels of components after more edges: those that join two of them are few."""
+    """Update the labels of connected components for more edges, of which few join two components."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
     left, right = labels[i], labels[j]
-    new = left != right
-    if not new.any():
+    joins_two = left != right
+    if not joins_two.any():
         return labels
     count = int(labels.max()) + 1
-    left, right = left[new], right[new]
+    left, right = left[joins_two], right[joins_two]
     graph = sparse.coo_array((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
     return connected_components(graph.tocsr(), directed=False)[1][labels]

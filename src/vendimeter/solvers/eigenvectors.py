@@ -1,9 +1,14 @@
-"""All eigenvalues of ρ with their eigenvectors, and the items in that basis.
+"""Eigenvectors of ρ, all or the leading ones, and the coordinates of the items along them.
 
 With features φ, ρ is the operator Σ p φφᵀ = Σ λ v vᵀ. What an item has to do with the spectrum is in its coordinates
 y_a = v_aᵀφ alone: Σ_a y_a² = 1, and Σ_i p_i y_ia² = λ_a. The operator is found from its smaller side: the d×d matrix of
 features, or the n×n matrix diag(√p) K diag(√p) = U diag(λ) Uᵀ, whose items have the coordinates √λ_a u_ia/√p_i; those
 that have no weight, ⟨k(·, i) √p, u_a⟩/√λ_a.
+
+`decompose` takes all eigenvectors, `leading` a few. Where the smaller side of the problem (rows or features) is small,
+the latter takes all of them, too. Beyond, a block Krylov space grows until the leading Ritz vectors have settled; its
+residuals ‖ρu − θu‖ say how far each is from an eigenvector. A block finds eigenvalues that occur several times, up to
+its width, where a single vector finds one.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from vendimeter.similarity import Features, Index, Matrix, Similarity
 from vendimeter.similarity.base import positions_of
 from vendimeter.similarity.checks import mending, tolerance_of
 from vendimeter.solvers import dense
-from vendimeter.solvers.exact import Solution, clean, weighted
+from vendimeter.solvers.exact import Solution, clean, weighted_matrix
 from vendimeter.solvers.gram import gram
 from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Blocks, Operator, operator_of, side_by_side
@@ -31,11 +36,19 @@ from vendimeter.solvers.plan import DEVICE_MEMORY, EXACT_SIDE, collapse, same_it
 __all__ = ["Decomposition", "Leading", "decompose", "leading"]
 
 SPARSE_WIDTH = 4096  # columns of sparse features up to which their d×d matrix is dense
-LIGHT = 1e-8  # of the mean weight: lighter items have their coordinates from their similarities
+LIGHT = 1e-8  # of the mean weight: the coordinates of lighter items come from their similarities
+SMALL = 1024  # side up to which all eigenvectors are taken: about as quick as some of them
+# The residual, relative to the largest eigenvalue, at which a Ritz vector has settled, and the columns of a block
+# beyond the eigenvectors wanted: where ρ is stored or multiplied through features, and where each pass recomputes it.
+SETTLED, SETTLED_RECOMPUTED = 1e-8, 1e-6
+EXTRA_COLUMNS, EXTRA_COLUMNS_RECOMPUTED = 16, 112
+STORED_DOUBLE, STORED_SINGLE = 1 << 30, 4 << 30  # bytes of a matrix that is kept in float64, in float32
+BASIS_BYTES = 1 << 30  # vectors that are kept before the space starts again from the best of them
+MOST_PASSES, MOST_PASSES_RECOMPUTED = 120, 24  # products with ρ, each with a block of vectors
 
 
 class Decomposition(ABC):
-    """ρ by its eigenvalues and eigenvectors.
+    """Eigenvalues and eigenvectors of ρ.
 
     Attributes
     ----------
@@ -54,9 +67,9 @@ class Decomposition(ABC):
     def __init__(self, n: int, solution: Solution, like: Any):
         self.n, self.solution, self.like = n, solution, like
         spectrum = solution.spectrum
-        every = spectrum.eigenvalues
-        self.values = every[: int(np.count_nonzero(every > 0))]
-        self.rank = max(1, int(np.count_nonzero(every > spectrum.rank_threshold)))  # type: ignore[attr-defined]
+        eigenvalues = spectrum.eigenvalues
+        self.values = eigenvalues[: int(np.count_nonzero(eigenvalues > 0))]
+        self.rank = max(1, int(np.count_nonzero(eigenvalues > spectrum.rank_threshold)))  # type: ignore[attr-defined]
 
     @abstractmethod
     def coordinates(self, index: Index, count: int | None = None) -> Any:
@@ -64,71 +77,13 @@ class Decomposition(ABC):
 
     def parts(self, width: int = 0) -> list[slice]:
         """Blocks of items whose coordinates, with `width` more numbers for each, are worked on at a time."""
-        most = 4 * BLOCK_BYTES if self.like is None else DEVICE_BYTES
-        return blocks(self.n, len(self.values) + self._held + width, most=most)
+        block_bytes = 4 * BLOCK_BYTES if self.like is None else DEVICE_BYTES
+        return blocks(self.n, len(self.values) + self._working_numbers + width, most=block_bytes)
 
     @property
-    def _held(self) -> int:
-        """Numbers an item that are held while its coordinates are made."""
+    def _working_numbers(self) -> int:
+        """Numbers of working memory an item needs while its coordinates are computed."""
         return 0
-
-
-class _Columns(Decomposition):
-    """From the d×d matrix of features."""
-
-    def __init__(self, features: Features, solution: Solution, vectors: Any):
-        super().__init__(features.n, solution, features.like)
-        self._features = features
-        self._vectors = vectors[:, : len(self.values)]
-
-    @property
-    def _held(self) -> int:
-        return 0 if self._features.sparse else self._features.width
-
-    def coordinates(self, index: Index, count: int | None = None) -> Any:
-        return self._features.rows(index) @ self._vectors[:, :count]
-
-
-class _Rows(Decomposition):
-    """From the n×n matrix of the items that have weight and are distinct."""
-
-    def __init__(
-        self,
-        similarity: Similarity,
-        solution: Solution,
-        vectors: Any,
-        index: np.ndarray,
-        weights: np.ndarray,
-        place: np.ndarray,
-        scale: float,
-    ):
-        super().__init__(similarity.n, solution, similarity.like)
-        self._similarity, self._index, self._weights = similarity, index, weights
-        self._scale = scale  # what all eigenvalues were divided by, where negative ones were dropped
-        self._vectors = vectors[:, : len(self.values)]
-        # Where an item weighs next to nothing, 1/√p would make coordinates of what rounding left in the vectors.
-        light = weights < LIGHT / len(weights)
-        self._place = np.where(light[place], -1, place) if light.any() else place
-
-    def coordinates(self, index: Index, count: int | None = None) -> Any:
-        items = positions_of(index, self.n)
-        places = self._place[items]
-        safe = np.maximum(places, 0)
-        roots = np.sqrt(self.values[None, :count] / np.where(places < 0, 1.0, self._weights[safe])[:, None])
-        found = select(self._vectors[:, :count], safe) * move(roots, self._vectors)
-        return found if places.min(initial=0) >= 0 else self._with_absent(found, items, places, count)
-
-    def _with_absent(self, found: Any, items: np.ndarray, places: np.ndarray, count: int | None) -> Any:
-        """Coordinates where some of the items have no weight, which are not in the matrix, or next to none."""
-        host, absent = np.array(to_host(found)), np.flatnonzero(places < 0)
-        # Of λ = 0 up to rounding, nothing is known: the direction stays out.
-        values = self.values[:count]
-        divisor = np.where(values > values[0] * 1e-14, np.sqrt(values) * self._scale, np.inf)
-        vectors = to_host(self._vectors[:, :count]) * np.sqrt(self._weights)[:, None]
-        for part in blocks(len(absent), len(self._index)):
-            similar = to_host(self._similarity.block(items[absent[part]], self._index))
-            host[absent[part]] = (similar @ vectors) / divisor
-        return as_like(host, self.like)
 
 
 def decompose(similarity: Similarity, weights: np.ndarray | None, *, most: int = EXACT_SIDE) -> Decomposition:
@@ -146,28 +101,28 @@ def decompose(similarity: Similarity, weights: np.ndarray | None, *, most: int =
     if isinstance(similarity, Features):
         wide = SPARSE_WIDTH if similarity.sparse else most
         if similarity.width <= min(similarity.n, wide):
-            return _of_columns(similarity, weights)
+            return _decompose_columns(similarity, weights)
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
-    return _of_rows(similarity, weights, most)
+    return _decompose_rows(similarity, weights, most)
 
 
-def _of_columns(features: Features, weights: np.ndarray | None) -> Decomposition:
+def _decompose_columns(features: Features, weights: np.ndarray | None) -> Decomposition:
     present = features
     if weights is not None and not weights.all():
         index = np.flatnonzero(weights)
         present, weights = features.take(index), weights[index]
-    found = gram(present, weights, precision="float64")
-    values, vectors = eigenpairs(found.matrix)
-    error = found.error + float(dense.eigen_error(features.width, abs(float(values[0]))))
+    moments = gram(present, weights, precision="float64")
+    values, vectors = eigenpairs(moments.matrix)
+    error = moments.error + float(dense.eigen_error(features.width, abs(float(values[0]))))
     solution = clean(values, error, "gram", {"precision": "float64"})
-    return _Columns(features, solution, vectors)
+    return _ColumnDecomposition(features, solution, vectors)
 
 
-def _of_rows(similarity: Similarity, weights: np.ndarray | None, most: int) -> Decomposition:
+def _decompose_rows(similarity: Similarity, weights: np.ndarray | None, most: int) -> Decomposition:
     present = np.arange(similarity.n) if weights is None else np.flatnonzero(weights)
-    first, group = same_items(similarity, present)
-    index = present[first]
+    first_copies, group = same_items(similarity, present)
+    index = present[first_copies]
     if len(index) > most:
         raise TooLargeError(
             f"this needs the eigenvectors of the {len(index)}×{len(index)} similarity matrix, and the limit is "
@@ -175,12 +130,12 @@ def _of_rows(similarity: Similarity, weights: np.ndarray | None, most: int) -> D
             "sample, embed the items (kernel=vendimeter.kernels.Embed), or let vendimeter.kernels.RandomFeatures stand "
             "in for the kernel."
         )
-    share = np.full(len(present), 1 / len(present)) if weights is None else weights[present]
-    joint = np.bincount(group, weights=share, minlength=len(index))
-    given = weighted(similarity, index, joint)
-    tolerance = 0.0 if given.precision is None else tolerance_of(given.precision, dense.norm_of(given.matrix))
-    values, vectors = eigenpairs(given.matrix)
-    error = given.error + float(dense.eigen_error(len(index), max(abs(values[0]), abs(values[-1]))))
+    probabilities = np.full(len(present), 1 / len(present)) if weights is None else weights[present]
+    joint_weights = np.bincount(group, weights=probabilities, minlength=len(index))
+    rho = weighted_matrix(similarity, index, joint_weights)
+    tolerance = 0.0 if rho.precision is None else tolerance_of(rho.precision, dense.norm_of(rho.matrix))
+    values, vectors = eigenpairs(rho.matrix)
+    error = rho.error + float(dense.eigen_error(len(index), max(abs(values[0]), abs(values[-1]))))
     solution = clean(
         values,
         error,
@@ -188,12 +143,80 @@ def _of_rows(similarity: Similarity, weights: np.ndarray | None, most: int) -> D
         {"distinct": len(index)} if len(index) < len(present) else {},
         tolerance=float(tolerance),
         uniform=weights is None,
-        project=given.project,
+        project=rho.project,
     )
-    place = np.full(similarity.n, -1)
-    place[present] = group
-    scale = float(np.maximum(values, 0.0).sum()) if given.project else 1.0
-    return _Rows(similarity, solution, vectors, index, joint, place, scale)
+    row_of_item = np.full(similarity.n, -1)
+    row_of_item[present] = group
+    scale = float(np.maximum(values, 0.0).sum()) if rho.project else 1.0
+    return _RowDecomposition(similarity, solution, vectors, index, joint_weights, row_of_item, scale)
+
+
+class _ColumnDecomposition(Decomposition):
+    """Eigenvectors of the d×d matrix of features."""
+
+    def __init__(self, features: Features, solution: Solution, vectors: Any):
+        super().__init__(features.n, solution, features.like)
+        self._features = features
+        self._vectors = vectors[:, : len(self.values)]
+
+    @property
+    def _working_numbers(self) -> int:
+        return 0 if self._features.sparse else self._features.width
+
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        return self._features.rows(index) @ self._vectors[:, :count]
+
+
+class _RowDecomposition(Decomposition):
+    """Eigenvectors of the n×n matrix of the distinct items that have weight."""
+
+    def __init__(
+        self,
+        similarity: Similarity,
+        solution: Solution,
+        vectors: Any,
+        index: np.ndarray,
+        weights: np.ndarray,
+        row_of_item: np.ndarray,
+        scale: float,
+    ):
+        super().__init__(similarity.n, solution, similarity.like)
+        self._similarity, self._index, self._weights = similarity, index, weights
+        self._scale = scale  # what all eigenvalues were divided by, where negative ones were dropped
+        self._vectors = vectors[:, : len(self.values)]
+        # Where an item weighs next to nothing, 1/√p would make coordinates of what rounding left in the vectors.
+        is_light = weights < LIGHT / len(weights)
+        self._row_of_item = (
+            np.where(is_light[row_of_item], -1, row_of_item) if is_light.any() else row_of_item
+        )
+
+    def coordinates(self, index: Index, count: int | None = None) -> Any:
+        items = positions_of(index, self.n)
+        rows = self._row_of_item[items]
+        safe_rows = np.maximum(rows, 0)
+        roots = np.sqrt(
+            self.values[None, :count] / np.where(rows < 0, 1.0, self._weights[safe_rows])[:, None]
+        )
+        coordinates = select(self._vectors[:, :count], safe_rows) * move(roots, self._vectors)
+        return (
+            coordinates
+            if rows.min(initial=0) >= 0
+            else self._with_absent_items(coordinates, items, rows, count)
+        )
+
+    def _with_absent_items(
+        self, coordinates: Any, items: np.ndarray, rows: np.ndarray, count: int | None
+    ) -> Any:
+        """The coordinates, filled in for items without weight, which are not in the matrix, or with next to none."""
+        host, absent = np.array(to_host(coordinates)), np.flatnonzero(rows < 0)
+        # Of λ = 0 up to rounding, nothing is known: the direction stays out.
+        values = self.values[:count]
+        divisor = np.where(values > values[0] * 1e-14, np.sqrt(values) * self._scale, np.inf)
+        vectors = to_host(self._vectors[:, :count]) * np.sqrt(self._weights)[:, None]
+        for block in blocks(len(absent), len(self._index)):
+            similarities = to_host(self._similarity.block(items[absent[block]], self._index))
+            host[absent[block]] = (similarities @ vectors) / divisor
+        return as_like(host, self.like)
 
 
 def eigenpairs(matrix: Any) -> tuple[np.ndarray, Any]:
@@ -207,22 +230,7 @@ def eigenpairs(matrix: Any) -> tuple[np.ndarray, Any]:
     return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
 
 
-# ------------------------------------------------------------------------------------------------------- leading modes
-
-# The leading eigenvectors of ρ, and the coordinates of all items along them.
-#
-# Where the smaller side of the problem (rows or features) is small, all eigenvectors are taken. Beyond, a block Krylov
-# space grows until the leading Ritz vectors have settled; its residuals ‖ρu − θu‖ say how far each is from an
-# eigenvector. A block finds eigenvalues that occur several times, up to its width, where a single vector finds one.
-
-SMALL = 1024  # side up to which all eigenvectors are taken: about as quick as some of them
-# A residual, beside the largest eigenvalue, at which a Ritz vector has settled, and vectors in a block beside those
-# wanted: where ρ is stored or multiplied through features, and where a pass computes all similarities again.
-SETTLED, SETTLED_COARSELY = 1e-8, 1e-6
-BESIDE, BESIDE_WIDE = 16, 112
-STORED_DOUBLE, STORED_SINGLE = 1 << 30, 4 << 30  # bytes of a matrix that is kept in float64, in float32
-BASIS_BYTES = 1 << 30  # vectors that are kept before the space starts again from the best of them
-MOST_PASSES, MOST_PASSES_COARSELY = 120, 24  # products with ρ, each with a block of vectors
+# --------------------------------------------------------------------------------------------------- leading eigenpairs
 
 
 @dataclass(frozen=True)
@@ -255,7 +263,7 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     if isinstance(similarity, Features) and similarity.width <= min(similarity.n, SMALL):
-        return _from_all(similarity, shares, count)
+        return _leading_of_all(similarity, shares, count)
     narrow = isinstance(similarity, Features) and similarity.width < similarity.n
     index: np.ndarray | None = None if shares.all() else np.flatnonzero(shares)
     weights: np.ndarray | None = shares if index is None else shares[index]
@@ -263,44 +271,26 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
         index, weights = collapse(similarity, index, weights)
     size = similarity.n if index is None else len(index)
     if (size <= SMALL and not narrow) or similarity.policy.project:
-        return _from_all(similarity, shares, count)
+        return _leading_of_all(similarity, shares, count)
     assert weights is not None
-    return _from_products(similarity, shares, index, weights, count, rng)
+    return _leading_by_products(similarity, shares, index, weights, count, rng)
 
 
-# ------------------------------------------------------------------------------------------------------ all of them
-
-
-def _from_all(similarity: Similarity, shares: np.ndarray, count: int) -> Leading:
+def _leading_of_all(similarity: Similarity, shares: np.ndarray, count: int) -> Leading:
     uniform = bool((shares == shares[0]).all())
-    found = decompose(similarity, None if uniform else shares, most=EXACT_SIDE)
-    spectrum: Any = found.solution.spectrum
-    kept = _kept(spectrum.eigenvalues, spectrum.rank_threshold, count)
-    coordinates = np.empty((similarity.n, kept))
-    for part in found.parts():
-        coordinates[part] = to_host(found.coordinates(part, kept))
-    errors = np.full(kept, spectrum.error)
-    return Leading(spectrum.eigenvalues[:kept], coordinates, errors, True, found.solution.method)
+    decomposition = decompose(similarity, None if uniform else shares, most=EXACT_SIDE)
+    spectrum: Any = decomposition.solution.spectrum
+    kept_count = _kept_count(spectrum.eigenvalues, spectrum.rank_threshold, count)
+    coordinates = np.empty((similarity.n, kept_count))
+    for block in decomposition.parts():
+        coordinates[block] = to_host(decomposition.coordinates(block, kept_count))
+    errors = np.full(kept_count, spectrum.error)
+    return Leading(
+        spectrum.eigenvalues[:kept_count], coordinates, errors, True, decomposition.solution.method
+    )
 
 
-def _kept(values: np.ndarray, threshold: float, count: int) -> int:
-    """How many eigenvalues are wanted: one more than asked for, none that rounding may have made, at least one."""
-    return max(1, min(count + 1, int(np.count_nonzero(values > threshold))))
-
-
-def _projected(features: Features, vectors: Any, count: int) -> np.ndarray:
-    """φ_i · v_a of all items, for vectors that lie where the features do."""
-    found = np.empty((features.n, count))
-    most = 4 * BLOCK_BYTES if features.like is None else DEVICE_BYTES
-    for part in blocks(features.n, 64 if features.sparse else features.width, most=most):
-        found[part] = to_host(features.rows(part) @ vectors)
-    return found
-
-
-# ------------------------------------------------------------------------------------------------ by products with ρ
-
-
-def _from_products(
+def _leading_by_products(
     similarity: Similarity,
     shares: np.ndarray,
     index: np.ndarray | None,
@@ -308,45 +298,51 @@ def _from_products(
     count: int,
     rng: int,
 ) -> Leading:
-    part = similarity if index is None else similarity.take(index)
-    operator = operator_of(part, weights, _storage(part), names=index)
+    present = similarity if index is None else similarity.take(index)
+    operator = operator_of(present, weights, _storage(present), names=index)
     with side_by_side(operator):
-        values, vectors, residuals, settled = _krylov(operator, count, similarity, rng)
-    if isinstance(similarity, Features) and operator.size == similarity.width < part.n:
-        coordinates = _projected(similarity, vectors, len(values))
+        values, vectors, residuals, settled = _leading_ritz_pairs(operator, count, similarity, rng)
+    if isinstance(similarity, Features) and operator.size == similarity.width < present.n:
+        coordinates = _project_features(similarity, vectors, len(values))
     else:
-        held_rows = to_host(vectors) * np.sqrt(values / weights[:, None])
-        coordinates = _spread(similarity, held_rows, values, shares, index, weights)
+        coordinates_of_present = to_host(vectors) * np.sqrt(values / weights[:, None])
+        coordinates = _coordinates_of_all(similarity, coordinates_of_present, values, shares, index, weights)
     # What rounding makes of vectors is made good here: the weighted squares of a mode add up to its eigenvalue.
     coordinates *= np.sqrt(values / (shares @ coordinates**2))
     return Leading(values, coordinates, residuals + operator.error, settled, "krylov")
 
 
 def _storage(similarity: Similarity) -> str:
-    """Features and matrices as they are; else a matrix that is stored while it fits, or blocks of it."""
+    """How to store ρ: features and matrices as they are; else a matrix while it fits, or blocks of it."""
     if isinstance(similarity, Features):
         return "features"
     if isinstance(similarity, Matrix):
         return "given"
-    double = 8 * similarity.n**2
+    double_bytes = 8 * similarity.n**2
     if not similarity.trusted or similarity.like is not None:  # a user's function is asked for all of it
         return (
-            "float64" if double <= (STORED_SINGLE if similarity.like is None else DEVICE_MEMORY) else "blocks"
+            "float64"
+            if double_bytes <= (STORED_SINGLE if similarity.like is None else DEVICE_MEMORY)
+            else "blocks"
         )
-    if double <= STORED_DOUBLE:
+    if double_bytes <= STORED_DOUBLE:
         return "float64"
-    return "float32" if double <= 2 * STORED_SINGLE else "blocks"
+    return "float32" if double_bytes <= 2 * STORED_SINGLE else "blocks"
 
 
-def _krylov(
+def _leading_ritz_pairs(
     operator: Operator, count: int, similarity: Similarity, rng: int
 ) -> tuple[np.ndarray, Any, np.ndarray, bool]:
     """Ritz values from large to small, unit vectors, residuals, and whether all residuals are small."""
-    computed_again = isinstance(operator, Blocks)
+    is_recomputed = isinstance(operator, Blocks)
     wanted = min(count + 1, operator.size)
-    width = min(operator.size, wanted + (BESIDE_WIDE if computed_again else BESIDE))
-    most, enough = (MOST_PASSES_COARSELY, SETTLED_COARSELY) if computed_again else (MOST_PASSES, SETTLED)
-    longest = max(4, BASIS_BYTES // (8 * operator.size * width))  # passes before the space starts again
+    width = min(operator.size, wanted + (EXTRA_COLUMNS_RECOMPUTED if is_recomputed else EXTRA_COLUMNS))
+    max_passes, tolerance = (
+        (MOST_PASSES_RECOMPUTED, SETTLED_RECOMPUTED) if is_recomputed else (MOST_PASSES, SETTLED)
+    )
+    max_space_passes = max(
+        4, BASIS_BYTES // (8 * operator.size * width)
+    )  # passes before the space starts again
     start = gaussian(generator(rng, "modes"), operator.size, width, operator.like)
     space, passes = Krylov(operator, start, 0), 0
     while True:
@@ -354,20 +350,25 @@ def _krylov(
         passes += 1
         values, coefficients, residuals = space.ritz()
         _refuse_negative(float(values[-1]), operator, similarity)
-        good = values > max(operator.error, 1e-13 * values[0])
-        kept = max(1, min(wanted, int(np.count_nonzero(good))))
-        settled = bool((residuals[:kept] <= enough * values[0]).all()) and (
-            len(values) > kept or space.exhausted
+        is_positive = values > max(operator.error, 1e-13 * values[0])
+        kept_count = max(1, min(wanted, int(np.count_nonzero(is_positive))))
+        settled = bool((residuals[:kept_count] <= tolerance * values[0]).all()) and (
+            len(values) > kept_count or space.exhausted
         )
-        if settled or space.exhausted or passes >= most:
-            found = space.vectors(coefficients[:, :kept])
-            return values[:kept].copy(), found, residuals[:kept].copy(), settled or space.exhausted
-        if space.passes >= longest:
+        if settled or space.exhausted or passes >= max_passes:
+            vectors = space.vectors(coefficients[:, :kept_count])
+            return (
+                values[:kept_count].copy(),
+                vectors,
+                residuals[:kept_count].copy(),
+                settled or space.exhausted,
+            )
+        if space.passes >= max_space_passes:
             space = Krylov(operator, space.vectors(coefficients[:, :width]), 0)
 
 
 def _refuse_negative(lowest: float, operator: Operator, similarity: Similarity) -> None:
-    """A user's function or matrix that shows a negative eigenvalue is no similarity matrix."""
+    """Refuse a user's function or matrix that shows a negative eigenvalue beyond rounding."""
     tolerance = max(operator.error, 1e-12)
     if not similarity.trusted:
         tolerance += float(tolerance_of(similarity.precision, 1.0))
@@ -380,7 +381,21 @@ def _refuse_negative(lowest: float, operator: Operator, similarity: Similarity) 
         )
 
 
-def _spread(
+def _kept_count(values: np.ndarray, threshold: float, count: int) -> int:
+    """How many eigenvalues to return: one more than asked for, none that rounding may have made, at least one."""
+    return max(1, min(count + 1, int(np.count_nonzero(values > threshold))))
+
+
+def _project_features(features: Features, vectors: Any, count: int) -> np.ndarray:
+    """φ_i · v_a of all items, for vectors on the device of the features."""
+    coordinates = np.empty((features.n, count))
+    block_bytes = 4 * BLOCK_BYTES if features.like is None else DEVICE_BYTES
+    for block in blocks(features.n, 64 if features.sparse else features.width, most=block_bytes):
+        coordinates[block] = to_host(features.rows(block) @ vectors)
+    return coordinates
+
+
+def _coordinates_of_all(
     similarity: Similarity,
     rows: np.ndarray,
     values: np.ndarray,
@@ -388,18 +403,20 @@ def _spread(
     index: np.ndarray | None,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Coordinates of all items from those of the distinct ones that have weight."""
+    """Coordinates of all items from `rows`, those of the distinct ones that have weight."""
     if index is None:
         return rows
-    found = np.empty((similarity.n, len(values)))
-    found[index] = rows
-    others = np.setdiff1d(np.arange(similarity.n), index)
+    coordinates = np.empty((similarity.n, len(values)))
+    coordinates[index] = rows
+    other_items = np.setdiff1d(np.arange(similarity.n), index)
     keys = similarity.keys(slice(0, similarity.n))
-    place = {} if keys is None else {keys[i]: at for at, i in enumerate(index.tolist())}
-    copies = np.array([-1 if keys is None else place.get(keys[i], -1) for i in others.tolist()], dtype=int)
-    found[others[copies >= 0]] = rows[copies[copies >= 0]]
-    absent = others[copies < 0]  # without weight, and unlike all that have some
-    for part in blocks(len(absent), len(index)):
-        similar = to_host(similarity.block(absent[part], positions_of(index, similarity.n)))
-        found[absent[part]] = (similar * weights) @ rows / values
-    return found
+    row_of_key = {} if keys is None else {keys[i]: row for row, i in enumerate(index.tolist())}
+    copied_rows = np.array(
+        [-1 if keys is None else row_of_key.get(keys[i], -1) for i in other_items.tolist()], dtype=int
+    )
+    coordinates[other_items[copied_rows >= 0]] = rows[copied_rows[copied_rows >= 0]]
+    absent_items = other_items[copied_rows < 0]  # without weight, and unlike all that have some
+    for block in blocks(len(absent_items), len(index)):
+        similarities = to_host(similarity.block(absent_items[block], positions_of(index, similarity.n)))
+        coordinates[absent_items[block]] = (similarities * weights) @ rows / values
+    return coordinates

@@ -1,4 +1,4 @@
-"""The d×d side: Σ w φφᵀ from features, in one pass over the data, block by block, without a copy of it.
+"""The second-moment matrix Σ w φφᵀ of features (d×d), in one pass over the data, by blocks, without a copy of it.
 
 In float64 every block of rows is upcast and normalised in a buffer that fits the cache; the result is right to the last
 digits and its rounding bound is a theorem. In float32 the block products are float32 and their sum is float64; what
@@ -47,9 +47,8 @@ ROWS32 = 8192  # rows in a block of float32 products, at most …
 PIECE = 128  # … prepared in float64 this many at a time, so that a piece stays in the cache
 BUFFER_BYTES = 64 << 20  # of all threads together; wide rows come in smaller blocks
 MEMORY_BYTES = 64 << 20  # for the sums of the threads
-WIDE = (
-    2048  # from here on BLAS is all the work, and one sum a thread would cost memory: BLAS keeps its threads
-)
+# From this width on BLAS is all the work, and one sum a thread would cost memory: BLAS keeps its threads.
+WIDE = 2048
 
 
 @dataclass(frozen=True)
@@ -112,10 +111,10 @@ class GramSum:
         # because n / mass may be more than the largest number.)
         roots = None if weights is None else np.sqrt(weights / mass * n)
         if features.sparse:
-            part = self._sparse(features, roots)
+            sums = self._sum_sparse(features, roots)
         else:
-            part = (self._host if features.like is None else self._device)(features, roots)
-        total, image, terms, image_terms = part
+            sums = (self._sum_on_host if features.like is None else self._sum_on_device)(features, roots)
+        total, image, terms, image_terms = sums
         scale = mass / n
         if scale != 1:
             total *= scale
@@ -123,31 +122,35 @@ class GramSum:
         # Each entry is a sum with at most `terms` roundings of products whose absolute values have, as a matrix, a
         # Frobenius norm of at most Σ w ‖φ‖²; the rows carry their own rounding twice. Σ w is itself added up, in pairs
         # of blocks; and weights near the smallest numbers round to a multiple of these.
-        own = 2 * features.rounding + 10 * UNIT
+        relative_error = 2 * features.rounding + 10 * UNIT
         if weights is not None:
-            own += (24 + math.log2(n)) * UNIT
-        tiny = 2.0 * (n + self.width) * SMALLEST
-        self._join(
-            total, image, mass, mass * (terms * UNIT + own) + tiny, mass * (image_terms * UNIT + own) + tiny
+            relative_error += (24 + math.log2(n)) * UNIT
+        underflow = 2.0 * (n + self.width) * SMALLEST
+        self._add_sum(
+            total,
+            image,
+            mass,
+            mass * (terms * UNIT + relative_error) + underflow,
+            mass * (image_terms * UNIT + relative_error) + underflow,
         )
 
     def merge(self, other: GramSum) -> None:
-        """Add what another has summed up; it is left as it is."""
+        """Add the sum of another, which is left unchanged."""
         if other.total is not None:
             like = other.total if self.total is None else self.total
             like = None if isinstance(like, np.ndarray) else like
             image = None if other.image is None else as_like(other.image, like) + 0.0
-            self._join(as_like(other.total, like) + 0.0, image, other.mass, other.error, other.image_error)
+            self._add_sum(as_like(other.total, like) + 0.0, image, other.mass, other.error, other.image_error)
 
     def copy(self) -> GramSum:
-        """Another one with the same content, to the last bit."""
-        twin = copy.copy(self)
-        twin.total = None if self.total is None else double(self.total)
-        twin.image = None if self.image is None else double(self.image)
-        return twin
+        """A copy, equal to the last bit."""
+        other = copy.copy(self)
+        other.total = None if self.total is None else double(self.total)
+        other.image = None if self.image is None else double(self.image)
+        return other
 
-    def _join(self, total: Any, image: Any, mass: float, error: float, image_error: float) -> None:
-        """Take in a sum that may be kept."""
+    def _add_sum(self, total: Any, image: Any, mass: float, error: float, image_error: float) -> None:
+        """Add a sum whose arrays may be kept."""
         if self.total is None:
             self.total, self.image, self.mass = total, image, mass
             self.error, self.image_error = error, image_error
@@ -172,58 +175,60 @@ class GramSum:
         if self.vectors is None or self.image is None:
             return Gram(matrix, math.inf, 1.0)
         image = to_host(self.image) / self.mass
-        found = to_host(matrix) @ self.vectors
+        product = to_host(matrix) @ self.vectors
         # The comparison is itself computed in float64; its rounding is bounded as that of the float64 sum, times ‖Z‖.
         rounding = 2 * (self.image_error / self.mass + self.width * UNIT)
-        gap = float(np.linalg.norm(found - image)) + rounding * float(np.linalg.norm(self.vectors))
-        return Gram(matrix, gap / math.sqrt(_chi2_quantile(self.probes, FAILURE)) + error, 1 - FAILURE)
+        difference = float(np.linalg.norm(product - image)) + rounding * float(np.linalg.norm(self.vectors))
+        return Gram(matrix, difference / math.sqrt(_chi2_quantile(self.probes, FAILURE)) + error, 1 - FAILURE)
 
     # ------------------------------------- the three kinds of batch: (total, image, terms of a sum in each of the two)
 
-    def _host(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float, float]:
+    def _sum_on_host(
+        self, features: Features, roots: np.ndarray | None
+    ) -> tuple[np.ndarray, Any, float, float]:
         n, d = features.n, self.width
-        single = self.precision == "float32"
+        is_single = self.precision == "float32"
         # One sum a thread: as many threads as fit a budget, and at least PIECE rows for each.
-        most = min(n // PIECE, MEMORY_BYTES // (16 * d * d + 1)) if d < WIDE else 1
-        with workers(most) as count:
+        max_threads = min(n // PIECE, MEMORY_BYTES // (16 * d * d + 1)) if d < WIDE else 1
+        with workers(max_threads) as count:
             block = _block_rows(
-                d, min(ROWS32 if single else ROWS64, -(-n // count)), (4 if single else 8) * count
+                d, min(ROWS32 if is_single else ROWS64, -(-n // count)), (4 if is_single else 8) * count
             )
-            cuts = [n * i // count for i in range(count + 1)]
+            edges = [n * i // count for i in range(count + 1)]
             sums = [np.zeros((d, d)) for _ in range(count)]
             images = [np.zeros((d, self.probes)) for _ in range(count)]
-            add = functools.partial(_add_single, vectors=self.vectors) if single else _add_double
-            spans = [range(cuts[i], cuts[i + 1], block) for i in range(count)]
+            add = functools.partial(_add_single, vectors=self.vectors) if is_single else _add_double
+            spans = [range(edges[i], edges[i + 1], block) for i in range(count)]
             run([
-                functools.partial(add, features, roots, span, cuts[i + 1], sums[i], images[i])
+                functools.partial(add, features, roots, span, edges[i + 1], sums[i], images[i])
                 for i, span in enumerate(spans)
             ])  # fmt: skip
         total = functools.reduce(lambda a, b: np.add(a, b, out=a), sums)
         image = functools.reduce(np.add, images) if self.probes else None
         return total, image, min(block, n) + n / block + count, PIECE + n / PIECE + count
 
-    def _device(self, features: Features, roots: np.ndarray | None) -> tuple[Any, Any, float, float]:
-        # The device is not waited for before all is done: if rows turn out to need a closer look, all is done again.
+    def _sum_on_device(self, features: Features, roots: np.ndarray | None) -> tuple[Any, Any, float, float]:
+        # Nothing is transferred from the device before the end: if the flags then fail, all is computed again.
         flags: list[Any] = []
         with np.errstate(over="ignore", invalid="ignore"):  # libraries that stand on NumPy would warn
-            found = self._device_pass(features, roots, lambda part: features.quick_rows(part, flags))
+            sums = self._device_pass(features, roots, lambda block: features.quick_rows(block, flags))
         if flags and not bool(namespace(features.like).all(namespace(features.like).stack(flags))):
-            found = self._device_pass(features, roots, features.rows)
-        return found
+            sums = self._device_pass(features, roots, features.rows)
+        return sums
 
     def _device_pass(
         self, features: Features, roots: np.ndarray | None, rows_of: Callable[[slice], Any]
     ) -> tuple[Any, Any, float, float]:
         xp = namespace(features.like)
         vectors = None if self.vectors is None else move(self.vectors, features.like)
-        total, image, parts = None, None, blocks(features.n, features.width, most=DEVICE_BYTES)
-        for part in parts:
-            rows = rows_of(part)
+        total, image, row_blocks = None, None, blocks(features.n, features.width, most=DEVICE_BYTES)
+        for block in row_blocks:
+            rows = rows_of(block)
             if roots is not None:
-                rows = rows * move(roots[part], features.like)[:, None]
+                rows = rows * move(roots[block], features.like)[:, None]
             if vectors is not None:
-                seen = transposed(rows) @ (rows @ vectors)
-                image = seen if image is None else image + seen
+                block_image = transposed(rows) @ (rows @ vectors)
+                image = block_image if image is None else image + block_image
             if self.precision == "float32":
                 rows = xp.astype(rows, xp.float32)
             product = gram_product(rows)
@@ -233,17 +238,19 @@ class GramSum:
                 total = product
             else:
                 total += product
-        terms = parts[0].stop + len(parts)
+        terms = row_blocks[0].stop + len(row_blocks)
         return total, image, terms, terms
 
-    def _sparse(self, features: Features, roots: np.ndarray | None) -> tuple[np.ndarray, Any, float, float]:
+    def _sum_sparse(
+        self, features: Features, roots: np.ndarray | None
+    ) -> tuple[np.ndarray, Any, float, float]:
         rows = features.rows(slice(None))
         if roots is not None:
             rows.data *= np.repeat(roots, np.diff(rows.indptr))
-        turned = rows.T.tocsr()
-        image = None if self.vectors is None else turned @ (rows @ self.vectors)
-        terms = float(np.diff(turned.indptr).max(initial=0)) + 1
-        return (turned @ rows).toarray(), image, terms, terms
+        columns = rows.T.tocsr()
+        image = None if self.vectors is None else columns @ (rows @ self.vectors)
+        terms = float(np.diff(columns.indptr).max(initial=0)) + 1
+        return (columns @ rows).toarray(), image, terms, terms
 
 
 def gram(
@@ -255,8 +262,9 @@ def gram(
     return total.result()
 
 
-def _block_rows(width: int, most: int, itemsize: int) -> int:
-    return max(PIECE, min(most, BUFFER_BYTES // (width * itemsize)))
+def _block_rows(width: int, max_rows: int, itemsize: int) -> int:
+    """How many rows a block has, so that the buffers of all threads keep to their budget."""
+    return max(PIECE, min(max_rows, BUFFER_BYTES // (width * itemsize)))
 
 
 def _add_double(
@@ -267,13 +275,14 @@ def _add_double(
     total: np.ndarray,
     _image: np.ndarray,
 ) -> None:
+    """Add the float64 products of the blocks that begin at `starts` to `total`."""
     product = np.empty_like(total)
     buffer = np.empty((min(starts.step, stop), features.width))
     for first in starts:
-        part = slice(first, min(first + starts.step, stop))
-        rows = features.rows(part, buffer)
+        block = slice(first, min(first + starts.step, stop))
+        rows = features.rows(block, buffer)
         if roots is not None:
-            rows *= roots[part, None]
+            rows *= roots[block, None]
         np.matmul(rows.T, rows, out=product)  # one buffer on both sides: NumPy takes SYRK
         total += product
 
@@ -288,6 +297,7 @@ def _add_single(
     *,
     vectors: np.ndarray | None,
 ) -> None:
+    """Add the float32 products of the blocks that begin at `starts` to `total`, and their float64 images to `image`."""
     product = np.empty(total.shape, dtype=np.float32)
     buffer = np.empty((min(starts.step, stop), features.width), dtype=np.float32)
     piece = np.empty((PIECE, features.width))
@@ -295,19 +305,20 @@ def _add_single(
         last = min(first + starts.step, stop)
         block = buffer[: last - first]
         for begin in range(first, last, PIECE):
-            part = slice(begin, min(begin + PIECE, last))
-            rows: Any = features.rows(part, piece)
+            rows_slice = slice(begin, min(begin + PIECE, last))
+            rows: Any = features.rows(rows_slice, piece)
             if roots is not None:
-                rows *= roots[part, None]
+                rows *= roots[rows_slice, None]
             if vectors is not None:
                 image += rows.T @ (rows @ vectors)
-            block[begin - first : part.stop - first] = rows
+            block[begin - first : rows_slice.stop - first] = rows
         np.matmul(block.T, block, out=product)
         total += product
 
 
 @functools.cache
 def _chi2_quantile(degrees: int, probability: float) -> float:
+    """The quantile of the χ² distribution."""
     from scipy.special import gammaincinv
 
     return float(2 * gammaincinv(degrees / 2, probability))

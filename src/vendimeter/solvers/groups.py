@@ -1,4 +1,4 @@
-"""Many groups of one collection: the eigenvalues and scores of each, in arrays with a row a group."""
+"""Scores of many groups or subsets of one collection, in arrays with a row a group: the similarities are made once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from vendimeter.data.groups import Grouping
 from vendimeter.errors import in_group
 from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.batched import SMALL, Batch, batches
-from vendimeter.solvers.exact import clean, projected
+from vendimeter.solvers.exact import clean, drop_negative
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem
 from vendimeter.solvers.solve import run
 from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
 
 __all__ = ["SolvedGroups", "add_batch", "add_large", "held", "solve_groups", "subset_scores"]
+
+CHUNK = 4096  # subsets that are scored at a time: their eigenvalues are in memory meanwhile
 
 
 class SolvedGroups:
@@ -61,7 +63,7 @@ class SolvedGroups:
         removed: np.ndarray | None = None,
         level: Level = "deterministic",
     ) -> None:
-        """Groups with the same number of eigenvalues."""
+        """Fill in groups with the same number of eigenvalues."""
         for k, q in enumerate(self.orders):
             self.value[groups, k] = value = hill(eigenvalues, q, zero_below=2 * error)
             if level != "none":
@@ -76,15 +78,15 @@ class SolvedGroups:
         for g in groups.tolist():
             self.level[g], self.method[g] = level, "batched"
 
-    def put(self, places: np.ndarray, others: SolvedGroups) -> None:
-        """Fill in the groups at these places from others that were solved by themselves."""
+    def put(self, positions: np.ndarray, others: SolvedGroups) -> None:
+        """Fill in the groups at these positions from others that were solved separately."""
         for name in ("value", "low", "high", "error", "removed", "sizes"):
-            getattr(self, name)[places] = getattr(others, name)
+            getattr(self, name)[positions] = getattr(others, name)
         for name in ("level", "confidence", "method"):
             mine, theirs = getattr(self, name), getattr(others, name)
-            for place, value in zip(places.tolist(), theirs, strict=True):
-                mine[place] = value
-        self.spectra += [(places[rows], eigenvalues) for rows, eigenvalues in others.spectra]
+            for position, value in zip(positions.tolist(), theirs, strict=True):
+                mine[position] = value
+        self.spectra += [(positions[rows], eigenvalues) for rows, eigenvalues in others.spectra]
 
 
 def solve_groups(
@@ -95,7 +97,7 @@ def solve_groups(
     precision: str = "float64",
     rng: int = 0,
 ) -> SolvedGroups:
-    """Score the groups of one collection: small ones in batches, each large one by itself.
+    """Score the groups of one collection: small ones in batches, large ones one by one.
 
     Parameters
     ----------
@@ -136,73 +138,13 @@ def solve_groups(
         )
     solver = Solver(method="exact", precision=precision)
     for g in np.flatnonzero(np.diff(groups.starts) > SMALL).tolist():
-        part = slice(groups.starts[g], groups.starts[g + 1])
-        weights = None if groups.weights is None else groups.weights[part]
+        members = slice(groups.starts[g], groups.starts[g + 1])
+        weights = None if groups.weights is None else groups.weights[members]
         with in_group(groups.labels[g]):
-            add_large(solved, g, Problem(similarity.take(groups.items[part]), weights, orders, solver, rng))
+            add_large(
+                solved, g, Problem(similarity.take(groups.items[members]), weights, orders, solver, rng)
+            )
     return solved
-
-
-def add_batch(
-    solved: SolvedGroups,
-    batch: Batch,
-    labels: Sequence[Hashable],
-    *,
-    project: bool,
-    uniform: bool,
-    trusted: bool,
-    level: Level = "deterministic",
-) -> None:
-    """Eigenvalues of many groups; a negative one is rounding, or projected away on request, or an error."""
-    values, error, mass = batch.eigenvalues, batch.error, None
-    if project:
-        mass = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
-        values, error = projected(values, error)
-    else:
-        low = values[:, -1] < -np.maximum(batch.tolerance, error)
-        if low.any():
-            worst = int(np.flatnonzero(low)[0])
-            with in_group(labels[batch.groups[worst]]):
-                slack = float(batch.tolerance[worst])
-                clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
-        if not trusted:
-            error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
-    solved.add(batch.groups, np.maximum(values, 0.0), np.asarray(error), removed=mass, level=level)
-
-
-def add_large(solved: SolvedGroups, g: int, problem: Problem) -> None:
-    """A group that is solved by itself; all its eigenvalues are kept, so that its Score answers every order."""
-    _, solution = run(replace(problem, orders=[1.0, *problem.orders]))
-    spectrum = solution.spectrum
-    assert isinstance(spectrum, Eigenvalues)
-    removed = solution.notes.get("removed_mass")
-    solved.add(
-        np.array([g]),
-        spectrum.eigenvalues[None],
-        np.array([spectrum.error]),
-        removed=None if removed is None else np.array([removed]),
-        level=spectrum.level,
-    )
-    solved.confidence[g], solved.method[g] = spectrum.confidence, solution.method
-
-
-# ------------------------------------------------------------------------------------------------------------- subsets
-
-# Scores of many subsets of one collection, whose similarities are made once.
-
-CHUNK = 4096  # subsets that are scored at a time: their eigenvalues are held meanwhile
-
-
-def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
-    """The same similarities so that subsets of them are cheap: as a matrix, where rows are fewer than features.
-
-    A user's function is called and checked once. Beyond `most` items nothing is held, and subsets are computed when
-    they are asked for.
-    """
-    narrow = isinstance(similarity, Features) and similarity.width <= similarity.n
-    if narrow or (similarity.n > most and not isinstance(similarity, Matrix)):
-        return similarity
-    return materialized(similarity)
 
 
 def subset_scores(
@@ -235,9 +177,64 @@ def subset_scores(
     >>> subset_scores(Cosine().similarity(np.eye(4)), [np.array([0, 1]), np.arange(4)], [1.0])[:, 0]
     array([2., 4.])
     """
-    found = []
+    scores = []
     for first in range(0, len(subsets), CHUNK):
         chunk = slice(first, first + CHUNK)
         groups = Grouping.of(subsets[chunk], None if weights is None else weights[chunk])
-        found.append(solve_groups(similarity, groups, orders, rng=rng).value)
-    return np.concatenate(found) if found else np.empty((0, len(orders)))
+        scores.append(solve_groups(similarity, groups, orders, rng=rng).value)
+    return np.concatenate(scores) if scores else np.empty((0, len(orders)))
+
+
+def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
+    """The similarities in a form whose subsets are cheap: as a matrix, where rows are fewer than features.
+
+    A user's function is called and checked once. Beyond `most` items nothing is stored, and the similarities of a
+    subset are computed when it is scored.
+    """
+    features_are_fewer = isinstance(similarity, Features) and similarity.width <= similarity.n
+    if features_are_fewer or (similarity.n > most and not isinstance(similarity, Matrix)):
+        return similarity
+    return materialized(similarity)
+
+
+def add_batch(
+    solved: SolvedGroups,
+    batch: Batch,
+    labels: Sequence[Hashable],
+    *,
+    project: bool,
+    uniform: bool,
+    trusted: bool,
+    level: Level = "deterministic",
+) -> None:
+    """Fill in a batch of groups; a negative eigenvalue is rounding, or projected away on request, or an error."""
+    values, error, removed = batch.eigenvalues, batch.error, None
+    if project:
+        removed = 0.0 - np.minimum(values, 0.0).sum(axis=-1)
+        values, error = drop_negative(values, error)
+    else:
+        is_indefinite = values[:, -1] < -np.maximum(batch.tolerance, error)
+        if is_indefinite.any():
+            worst = int(np.flatnonzero(is_indefinite)[0])
+            with in_group(labels[batch.groups[worst]]):
+                slack = float(batch.tolerance[worst])
+                clean(values[worst], float(error[worst]), "batched", {}, tolerance=slack, uniform=uniform)
+        if not trusted:
+            error = error + np.linalg.norm(np.minimum(values, 0), axis=-1)
+    solved.add(batch.groups, np.maximum(values, 0.0), np.asarray(error), removed=removed, level=level)
+
+
+def add_large(solved: SolvedGroups, g: int, problem: Problem) -> None:
+    """Solve one group and fill it in with all its eigenvalues, so that its Score answers every order."""
+    _, solution = run(replace(problem, orders=[1.0, *problem.orders]))
+    spectrum = solution.spectrum
+    assert isinstance(spectrum, Eigenvalues)
+    removed = solution.notes.get("removed_mass")
+    solved.add(
+        np.array([g]),
+        spectrum.eigenvalues[None],
+        np.array([spectrum.error]),
+        removed=None if removed is None else np.array([removed]),
+        level=spectrum.level,
+    )
+    solved.confidence[g], solved.method[g] = spectrum.confidence, solution.method

@@ -1,4 +1,4 @@
-"""Block Krylov spaces: the leading eigenvectors of ρ, nearly, and a first look at the density of all eigenvalues.
+"""Block Krylov spaces: Ritz pairs near the leading eigenvectors of ρ, and an estimate of its spectral density.
 
 From a block of start vectors the space spanned by them and their images under ρ, ρ², … grows by a block a pass, with
 full reorthogonalisation. Rayleigh and Ritz give values θ and vectors u in it; the residuals ‖ρu − θu‖ come with the
@@ -38,7 +38,7 @@ def _times(block: Any, small: np.ndarray) -> Any:
 
 
 def orthonormal(block: Any, floor: float = 0.0) -> tuple[Any, np.ndarray]:
-    """Q and B with block ≈ QB, the columns of Q orthonormal; directions no longer than `floor` are left out."""
+    """Factor a block into QB, the columns of Q orthonormal; directions no longer than `floor` are left out."""
     lengths, vectors = _directions(block)
     if lengths[0] <= floor or lengths[0] == 0:
         return block[:, :0], np.zeros((0, block.shape[1]))
@@ -46,8 +46,8 @@ def orthonormal(block: Any, floor: float = 0.0) -> tuple[Any, np.ndarray]:
         q = _times(block, vectors / lengths)
     else:  # inner products cannot tell short directions from none: take them from a proper factorisation
         q, r = namespace(block).linalg.qr(block)
-        left, sizes, _ = np.linalg.svd(to_host(r))
-        q = _times(q, left[:, sizes > max(NEGLIGIBLE * sizes[0], floor)])
+        left_vectors, singular_values, _ = np.linalg.svd(to_host(r))
+        q = _times(q, left_vectors[:, singular_values > max(NEGLIGIBLE * singular_values[0], floor)])
     lengths, vectors = _directions(q)  # once more: what the first round left is a rounding error
     q = _times(q, (vectors / lengths) @ vectors.T)
     return q, _inner(q, block)
@@ -60,7 +60,7 @@ def _directions(block: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Basis:
-    """Orthonormal vectors side by side in one array, which grows: large products instead of many small ones."""
+    """Orthonormal vectors as the columns of one growing array: large products instead of many small ones."""
 
     def __init__(self, first: Any):
         self.count = 0
@@ -80,14 +80,14 @@ class Basis:
             self._array = concat([self._array, block], axis=1) if self.count else block
         elif width:
             if self.count + width > self._array.shape[1]:
-                grown = np.empty((len(block), max(3 * self.count // 2, 6 * width)), order="F")
-                grown[:, : self.count] = self.vectors
-                self._array = grown
+                array = np.empty((len(block), max(3 * self.count // 2, 6 * width)), order="F")
+                array[:, : self.count] = self.vectors
+                self._array = array
             self._array[:, self.count : self.count + width] = block
         self.count += width
 
     def last(self, width: int) -> Any:
-        """The last few."""
+        """The last `width` of them."""
         return self._array[:, self.count - width : self.count]
 
 
@@ -117,9 +117,8 @@ class Krylov:
         self._operator = operator
         first, factors = orthonormal(start)
         self._basis = Basis(first)
-        self._random = factors[
-            :, factors.shape[1] - random :
-        ]  # the Gaussian vectors, in terms of the first block
+        # The Gaussian vectors, in terms of the first block.
+        self._random = factors[:, factors.shape[1] - random :]
         self._matrix = np.zeros((0, 0))
         self._next = np.zeros((0, 0))
         self._ritz: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -137,76 +136,81 @@ class Krylov:
         return self.width == 0
 
     def extend(self) -> None:
-        """One pass: multiply the last block, and make what is new in it the next."""
+        """Extend the space by one pass: multiply the last block, and orthonormalise what is new in the image."""
         image = self._operator.apply(self._basis.last(self.width))
         vectors = self._basis.vectors
-        column = np.zeros((self._basis.count, self.width))
+        projections = np.zeros((self._basis.count, self.width))
         for _ in range(2):  # twice is enough (Kahan, Parlett)
-            part = transposed(vectors) @ image
-            image = image - vectors @ part
-            column += to_host(part)
+            overlap = transposed(vectors) @ image
+            image = image - vectors @ overlap
+            projections += to_host(overlap)
         size = len(self._matrix)
-        grown = np.zeros((self._basis.count, self._basis.count))
-        grown[:size, :size] = self._matrix
-        grown[:, size:] = column
-        grown[size:, :size] = column[:size].T
-        grown[size:, size:] = (column[size:] + column[size:].T) / 2
-        self._matrix, self._ritz = grown, None
-        self._scale = max(self._scale, float(np.linalg.norm(column)))
+        matrix = np.zeros((self._basis.count, self._basis.count))
+        matrix[:size, :size] = self._matrix
+        matrix[:, size:] = projections
+        matrix[size:, :size] = projections[:size].T
+        matrix[size:, size:] = (projections[size:] + projections[size:].T) / 2
+        self._matrix, self._ritz = matrix, None
+        self._scale = max(self._scale, float(np.linalg.norm(projections)))
         floor = NEGLIGIBLE * self._scale
-        fresh, self._next = orthonormal(image, floor)
-        if fresh.shape[1] and float(np.linalg.norm(self._next, axis=1).min()) < 1e-6 * self._scale:
-            # A short direction is mostly what rounding left of the others: take that out of it.
-            fresh, _ = orthonormal(fresh - vectors @ (transposed(vectors) @ fresh), 0.5)
-            self._next = _inner(fresh, image)
-        self._basis.add(fresh)
-        self.width, self.passes = int(fresh.shape[1]), self.passes + 1
+        next_block, self._next = orthonormal(image, floor)
+        if next_block.shape[1] and float(np.linalg.norm(self._next, axis=1).min()) < 1e-6 * self._scale:
+            # A short direction is mostly rounding error along the others: orthogonalise once more.
+            next_block, _ = orthonormal(next_block - vectors @ (transposed(vectors) @ next_block), 0.5)
+            self._next = _inner(next_block, image)
+        self._basis.add(next_block)
+        self.width, self.passes = int(next_block.shape[1]), self.passes + 1
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ritz values from large to small, coefficients of the vectors, and residuals."""
         if self._ritz is None:
             values, vectors = np.linalg.eigh(self._matrix)
             values, vectors = values[::-1], vectors[:, ::-1]
-            tail = vectors[len(vectors) - self._next.shape[1] :]
-            residual = np.linalg.norm(self._next @ tail, axis=0) if len(self._next) else np.zeros(len(values))
-            # What was left out as too short is in none of the directions; it adds that much at most.
+            last_rows = vectors[len(vectors) - self._next.shape[1] :]
+            residual = (
+                np.linalg.norm(self._next @ last_rows, axis=0) if len(self._next) else np.zeros(len(values))
+            )
+            # Directions that were left out as too short add that much at most.
             self._ritz = values, vectors, np.hypot(residual, 2 * NEGLIGIBLE * self._scale)
         return self._ritz
 
-    def deflate(self, budget: dict[float, float], apart: float = np.inf) -> tuple[Deflated, np.ndarray]:
-        """Which Ritz vectors to split off: leading ones, while the split costs no more than `budget` for each order.
+    def deflate(
+        self, budget: dict[float, float], max_residual: float = np.inf
+    ) -> tuple[Deflated, np.ndarray]:
+        """Split off leading Ritz vectors, while that costs no more than `budget` for each order.
 
-        `apart` is what √(2Σβ²) may come to, relative to the largest Ritz value.
-        Gives what is then known, with the density of the rest as the start vectors saw it, and the coefficients of the
-        vectors (see `vectors`).
+        `max_residual` bounds √(2Σβ²) relative to the largest Ritz value. Gives the split with the density of the rest
+        as the start vectors estimate it, and the coefficients of the vectors (see `vectors`).
         """
         values, vectors, residual = self.ritz()
-        good = values > max(4 * np.finfo(float).eps * abs(values[0]), 1e-300)
-        keep = int(np.argmin(good)) if not good.all() else len(values)
-        for q, most in budget.items():
-            cost = np.cumsum(pinching(values[:keep], residual[:keep], q)) if keep else np.zeros(0)
-            keep = int(np.searchsorted(cost, most, side="right"))
-        keep = int(
-            np.searchsorted(np.cumsum(2 * residual[:keep] ** 2), (apart * values[0]) ** 2, side="right")
+        is_positive = values > max(4 * np.finfo(float).eps * abs(values[0]), 1e-300)
+        kept = int(np.argmin(is_positive)) if not is_positive.all() else len(values)
+        for q, max_cost in budget.items():
+            cost = np.cumsum(pinching(values[:kept], residual[:kept], q)) if kept else np.zeros(0)
+            kept = int(np.searchsorted(cost, max_cost, side="right"))
+        kept = int(
+            np.searchsorted(
+                np.cumsum(2 * residual[:kept] ** 2), (max_residual * values[0]) ** 2, side="right"
+            )
         )
-        keep = min(keep, self._operator.size - 1)
+        kept = min(kept, self._operator.size - 1)
         weights = ((vectors[: len(self._random)].T @ self._random) ** 2).mean(axis=1)
         if self.exhausted:
             # What is left are copies of eigenvalues that were split off: a vector of the space stands for an eigenvalue
             # as often as the Gaussian vectors are longer along it than along one direction.
-            weights[:keep] = np.maximum(weights[:keep] - 1 - 3 * math.sqrt(2 / self.random), 0.0)
+            weights[:kept] = np.maximum(weights[:kept] - 1 - 3 * math.sqrt(2 / self.random), 0.0)
         else:
-            weights[:keep] = 0.0
-        seen = weights > 0
-        known = Deflated(
+            weights[:kept] = 0.0
+        has_weight = weights > 0
+        split = Deflated(
             self._operator.size,
-            values[:keep],
-            residual[:keep],
+            values[:kept],
+            residual[:kept],
             self._operator.squares,
-            np.maximum(values[seen], 0.0),
-            weights[seen],
+            np.maximum(values[has_weight], 0.0),
+            weights[has_weight],
         )
-        return known, vectors[:, :keep]
+        return split, vectors[:, :kept]
 
     def vectors(self, coefficients: np.ndarray) -> Any:
         """The Ritz vectors with these coefficients, as columns, where the operator lives."""

@@ -1,8 +1,8 @@
-"""A factor of low rank that grows until its bounds are narrow enough, or until it is plain that they will not be.
+"""The low-rank solver: a Cholesky factor grows until its bounds meet the tolerance, or until it clearly will not.
 
-The factorisation is in `cholesky`, the bounds are in `spectrum.lowrank`. After every few columns the bounds are looked
-at; how fast they narrow tells how many columns more are needed. Flat spectra have no low rank, which shows after some
-dozen columns: then it stops, and what was found serves as a start for other methods.
+The factorisation is in `cholesky`, the bounds are in `spectrum.lowrank`. After every few columns the bounds are
+computed; how fast they narrow tells how many columns more are needed. Flat spectra have no low rank, which shows after
+some dozen columns: then it stops, and what was found serves as a start for other methods.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["Run", "solve"]
 
 FIRST_RANKS: tuple[int, ...] = (16, 32, 48, 64)
 STALL_RANK = 64  # no verdict before this rank
-GENEROUS = (
-    1.5  # the residual may fall this much faster than is extrapolated: a factor given up too early is lost
-)
-NEAR = 2.0  # within this factor of the tolerance, the norm of what is left over may be all that is missing …
-THICK = 4  # … and is sought where a row of what is multiplied has no more entries than this times the rank
+# The residual may fall this much faster than is extrapolated: a factor given up too early is lost.
+GENEROUS = 1.5
+# Within this factor of the tolerance, the norm of the residual matrix may be all that is missing. It is computed where
+# a row of what is multiplied has no more than `THICK` entries for each column of the factor.
+NEAR, THICK = 2.0, 4
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def solve(
         factor.grow(rank)
         spectrum = factor.spectrum()
         width = spectrum.width(orders)
-        if tol < width <= NEAR * tol and _cheap(factor) and factor.tighten():
+        if tol < width <= NEAR * tol and _norm_is_cheap(factor) and factor.tighten():
             spectrum = factor.spectrum()
             width = spectrum.width(orders)
         history.append((factor.rank, spectrum.residual, width))
@@ -110,8 +110,8 @@ def solve(
         rank = _next_rank(history, tol)
 
 
-def _cheap(factor: Cholesky) -> bool:
-    """Whether `tighten` costs little beside what the factor has cost."""
+def _norm_is_cheap(factor: Cholesky) -> bool:
+    """Whether `tighten` costs little compared with the factor."""
     similarity = factor.similarity
     if isinstance(similarity, Matrix):
         entries = similarity.data.nnz / similarity.n if similarity.sparse else similarity.n
@@ -129,14 +129,14 @@ def _stalls(history: list[tuple[int, float, float]], tol: float, worthwhile: int
     if rank < STALL_RANK:
         return False
     ranks, residuals = (np.log([point[i] for point in history]) for i in (0, 1))
-    at = np.interp(
-        ranks[-1] - np.log([1, 2, 4]), ranks, residuals
-    )  # now, and at a half and a quarter of the rank
-    last, before = np.diff(-at[::-1])[::-1] / math.log(2)
-    if last <= 0:
+    # At the rank, at a half and at a quarter of it.
+    log_residuals = np.interp(ranks[-1] - np.log([1, 2, 4]), ranks, residuals)
+    last_slope, previous_slope = np.diff(-log_residuals[::-1])[::-1] / math.log(2)
+    if last_slope <= 0:
         return True
-    beta = min(max(math.log2(last / before), 0.0), 1.0) if before > 0 else 1.0
-    exponent = GENEROUS * float(last) * 2 ** (beta / 2)  # at the present rank; `last` is that of the way here
+    beta = min(max(math.log2(last_slope / previous_slope), 0.0), 1.0) if previous_slope > 0 else 1.0
+    # At the present rank; `last_slope` is that of the last doubling.
+    exponent = GENEROUS * float(last_slope) * 2 ** (beta / 2)
     return _growth(width / tol, exponent, beta) > worthwhile / rank
 
 
@@ -153,21 +153,21 @@ def _growth(ratio: float, exponent: float, beta: float = 0.0) -> float:
 def _next_rank(history: list[tuple[int, float, float]], tol: float) -> int:
     """The next checkpoint: half as far again or a third, alternately, or sooner if that will do."""
     rank, _, width = history[-1]
-    steps = [*FIRST_RANKS]
-    while steps[-1] <= rank:
-        steps.append(2 * steps[-2])
-    following = next(step for step in steps if step > rank)
+    checkpoints = [*FIRST_RANKS]
+    while checkpoints[-1] <= rank:
+        checkpoints.append(2 * checkpoints[-2])
+    next_checkpoint = next(step for step in checkpoints if step > rank)
     if len(history) < 2:
-        return following
-    before, _, wider = history[-2]
-    exponent = math.log(wider / width) / math.log(rank / before)
-    needed = math.ceil(min(1.02 * rank * _growth(width / tol, exponent), following))
-    return min(following, max(needed, rank + max(4, rank // 32)))
+        return next_checkpoint
+    previous_rank, _, previous_width = history[-2]
+    exponent = math.log(previous_width / width) / math.log(rank / previous_rank)
+    needed = math.ceil(min(1.02 * rank * _growth(width / tol, exponent), next_checkpoint))
+    return min(next_checkpoint, max(needed, rank + max(4, rank // 32)))
 
 
 def _progress(history: list[tuple[int, float, float]], tol: float) -> float:
-    """How far the width has come on its way down, on a logarithmic scale."""
-    first, now = history[0][2], history[-1][2]
-    if now <= tol:
+    """The progress of the width towards the tolerance, from 0 to 1 on a logarithmic scale."""
+    first, latest = history[0][2], history[-1][2]
+    if latest <= tol:
         return 1.0
-    return min(max(math.log(first / now) / math.log(first / tol), 0.0), 1.0) if first > now else 0.0
+    return min(max(math.log(first / latest) / math.log(first / tol), 0.0), 1.0) if first > latest else 0.0

@@ -1,4 +1,4 @@
-"""How a score may be computed: the options of every solver, checked in one place."""
+"""The options of every solver, checked in one place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_TOL = 1e-3  # the aim of methods with bounds, where no tolerance is aske
 
 @dataclass(frozen=True)
 class Solver:
-    """Which method, how close, and with what; the options of `vendimeter.score` that are not about the samples.
+    """Method, tolerance and resources: the options of `vendimeter.score` that are not about the samples.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class Solver:
         object.__setattr__(self, "confidence", check_confidence(self.confidence))
         if self.memory is not None:
             object.__setattr__(self, "memory", byte_count(self.memory, "memory"))
-        for what, given, known in (
+        for what, value, choices in (
             ("method", self.method, METHODS),
             ("precision", self.precision, PRECISIONS),
             ("pivot rule", self.pivots, PIVOTS),
         ):
-            if given not in known:
-                raise unknown(what, given, known)
+            if value not in choices:
+                raise unknown(what, value, choices)
 
     @property
     def aim(self) -> float:

@@ -1,4 +1,8 @@
-"""Which solver for which input, and what it will cost. One place decides; everything else carries out.
+"""The planner: which solver for which input, and what it will cost. One place decides; everything else carries out.
+
+Items of weight 0 are dropped and identical ones are merged (`prepared`), a cost model estimates every method
+(`_CostModel`), and `choose` picks one. Of sparse data it needs the connected components and a bound on the entries of
+their product (`sparse_shape`), which are counted without multiplying anything.
 
 Decisions rest on fixed thresholds and on counts of operations, never on a clock: the same call gives the same answer on
 every machine. Costs are floating-point operations at the speed of a matrix product; what runs slower counts for more.
@@ -31,101 +35,6 @@ __all__ = [
     "same_items",
     "sparse_shape",
 ]
-
-
-# -------------------------------------------------------------------------------------------------------------- shapes
-
-# A look at the data before anything is computed: identical items, and what sparse data hang together.
-
-
-def collapse(
-    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Identical items become one with their joint weight: the paper's identical-elements property, exactly."""
-    places = np.arange(similarity.n) if index is None else index
-    position, group = same_items(similarity, places)
-    if len(position) == len(places):
-        return index, weights
-    counts = np.bincount(group)
-    if weights is None:
-        return places[position], counts / len(places)
-    # Summed in pairs, not one after the other: a million small weights would lose four digits.
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(counts)
-    joint = np.array(
-        [weights[order[end - count : end]].sum() for end, count in zip(ends, counts, strict=True)]
-    )
-    return places[position], joint
-
-
-def same_items(similarity: Similarity, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the items at these places are the first of their kind, and which of those each is identical to."""
-    keys = similarity.keys(places)
-    if keys is None:
-        return np.arange(len(places)), np.arange(len(places))
-    first: dict[Any, int] = {}
-    group = np.array([first.setdefault(key, len(first)) for key in keys], dtype=np.int64)
-    return np.unique(group, return_index=True)[1], group
-
-
-@dataclass(frozen=True)
-class SparseShape:
-    """What a sparse K, or sparse features, hold together.
-
-    Attributes
-    ----------
-    entries : float
-        Non-zero entries.
-    largest : int
-        The size of the largest connected component, on its smaller side.
-    cubes : float
-        Σ of the cubes of the sizes of the components.
-    work : float
-        Multiplications for the sparse product of the smaller side.
-    fill : float
-        A bound on its non-zero entries.
-    """
-
-    entries: float
-    largest: int
-    cubes: float
-    work: float
-    fill: float
-
-
-def sparse_shape(similarity: Similarity, index: np.ndarray | None) -> SparseShape:
-    """Components of the graph of items (and columns), without multiplying anything."""
-    from scipy import sparse
-    from scipy.sparse.csgraph import connected_components
-
-    if isinstance(similarity, Matrix):
-        matrix = similarity.data if index is None else similarity.data[index][:, index]
-        entries = float(matrix.nnz)
-        count, label = connected_components(matrix, directed=False)
-        sizes = np.bincount(label, minlength=count).astype(np.float64)
-        return SparseShape(entries, int(sizes.max()), float(np.sum(sizes**3)), 0.0, entries)
-    assert isinstance(similarity, Features)
-    rows = similarity.rows(slice(None) if index is None else index)
-    n, d = rows.shape
-    # Items and columns are the two sides of one graph; an entry joins an item and a column.
-    joined = sparse.coo_array((np.ones(rows.nnz, dtype=np.int8), rows.nonzero()), shape=(n, d))
-    graph = sparse.block_array([[None, joined], [joined.T, None]], format="csr")
-    count, label = connected_components(graph, directed=False)
-    items = np.bincount(label[:n], minlength=count).astype(np.float64)
-    columns = np.bincount(label[n:], minlength=count).astype(np.float64)
-    sizes = np.minimum(items, columns) if n > d else items
-    per_row, per_column = np.diff(rows.indptr).astype(float), np.bincount(rows.indices, minlength=d)
-    work = float(np.sum(per_column.astype(float) ** 2)) if n <= d else float(np.sum(per_row**2))
-    return SparseShape(
-        float(rows.nnz),
-        int(sizes.max()),
-        float(np.sum(sizes**3)),
-        work,
-        min(work, float(min(n, d)) ** 2),
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------- plan
 
 EXACT_SIDE = 8192  # without a tolerance, eigenvalues of dense matrices up to this size are taken
 EXACT_WITH_TOL = 3000  # … and with one: below it eigenvalues are as quick as anything else
@@ -165,13 +74,13 @@ class Problem:
 
     @property
     def budget(self) -> int:
-        """Bytes of working memory."""
+        """Working memory in bytes."""
         if self.solver.memory is not None:
             return self.solver.memory
         return HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
 
     @property
-    def taken(self) -> Similarity:
+    def remaining(self) -> Similarity:
         """The similarity of the items that are left."""
         return self.similarity if self.index is None else self.similarity.take(self.index)
 
@@ -252,54 +161,40 @@ class Plan:
         return plain
 
 
-def check_size(size: int, what: str) -> None:
-    """Refuse a dense eigensolve that could not be held in memory, and say what to do instead."""
-    if size > DENSE_LIMIT:
-        raise TooLargeError(
-            f"{what} of {size}×{size} is too large for an exact answer: it would take "
-            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
-            "q=0) away for an answer with an interval, or use a kernel with features of fewer columns. A "
-            f"kernel that drops negative eigenvalues itself needs all of them: {INSTEAD_OF_ALL}."
-        )
-
-
-# ----------------------------------------------------------------------------------------------------------- choosing
-
-
 def prepared(problem: Problem) -> Problem:
-    """Items of no weight dropped and, where rows of K would be computed, identical ones collapsed into one."""
+    """Drop items of weight 0 and, where rows of K would be computed, merge identical ones."""
     similarity, index, weights = problem.similarity, None, problem.weights
     if weights is not None and not weights.all():
         index = np.flatnonzero(weights)
         weights = weights[index]
     narrow = isinstance(similarity, Features) and similarity.width < similarity.n
-    size = similarity.n if index is None else len(index)
+    count = similarity.n if index is None else len(index)
     if not isinstance(similarity, Matrix) and not narrow:
         index, weights = collapse(similarity, index, weights)
-    collapsed = index is not None and len(index) < size
+    collapsed = index is not None and len(index) < count
     return replace(problem, index=index, weights=weights, collapsed=collapsed)
 
 
 def refuse(problem: Problem) -> None:
-    """Refuse samples that no solver would take, as far as they themselves tell: one pass over them."""
+    """Refuse invalid samples in one pass over them, before any similarity is computed."""
     problem.similarity.look(slice(None) if problem.index is None else problem.index)
 
 
 def choose(problem: Problem) -> Plan:
-    """The plan for a prepared problem."""
+    """Choose the cheapest admissible plan for a prepared problem."""
     solver = problem.solver
-    candidates = _CostModel(problem)
-    exact = candidates.exact()
+    model = _CostModel(problem)
+    exact = model.exact()
     project = problem.similarity.policy.project
     if solver.method in ("lowrank", "lanczos"):
-        _refuse(problem, project)
-        forced = candidates.lowrank() if solver.method == "lowrank" else candidates.lanczos()
+        _refuse_without_all(problem, project)
+        forced = model.lowrank() if solver.method == "lowrank" else model.lanczos()
         return replace(forced, considered=(exact,))
-    small = candidates.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
+    is_small = model.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
     fits = solver.memory is None or exact.bytes <= solver.memory
-    slow = candidates.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)
-    only = solver.method in ("exact", "random-features") or project or 0.0 in problem.orders
-    if only:
+    is_slow = model.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)
+    exact_only = solver.method in ("exact", "random-features") or project or 0.0 in problem.orders
+    if exact_only:
         if not fits:
             raise TooLargeError(
                 f"the exact answer takes about {bytes_shown(exact.bytes)} and memory={bytes_shown(problem.budget)}; "
@@ -313,21 +208,21 @@ def choose(problem: Problem) -> Plan:
         if project:
             return replace(exact, reason=f"{exact.reason}; project=True needs all eigenvalues")
         return exact
-    if small and fits and not slow:
+    if is_small and fits and not is_slow:
         return exact
     if solver.tol is None:
-        candidates.problem = replace(problem, solver=replace(solver, tol=solver.aim))
-    lanczos = candidates.lanczos()
+        model.problem = replace(problem, solver=replace(solver, tol=solver.aim))
+    lanczos = model.lanczos()
     # Certainty is worth something: all eigenvalues are taken unless they cost twice as much.
-    exact_wins = fits and candidates.exact_size <= DENSE_LIMIT and (small or exact.flops <= 2 * lanczos.flops)
+    exact_wins = fits and model.exact_size <= DENSE_LIMIT and (is_small or exact.flops <= 2 * lanczos.flops)
     best, other = (exact, lanczos) if exact_wins else (lanczos, exact)
-    if not candidates.smooth:
+    if not model.smooth:
         return replace(best, considered=(other,))
-    return replace(candidates.lowrank(alternative=best), otherwise=best, considered=(other,))
+    return replace(model.lowrank(alternative=best), otherwise=best, considered=(other,))
 
 
-def _refuse(problem: Problem, project: bool) -> None:
-    """What only all eigenvalues can answer."""
+def _refuse_without_all(problem: Problem, project: bool) -> None:
+    """Refuse a method with bounds for what only all eigenvalues can answer: project=True and order 0."""
     if project:
         raise InputError(
             f"method={problem.solver.method!r} cannot drop negative eigenvalues, which the kernel asks for "
@@ -341,7 +236,7 @@ def _refuse(problem: Problem, project: bool) -> None:
 
 
 class _CostModel:
-    """The ways there are for a problem, each with its costs."""
+    """The plans for a problem, one a method, each with its estimated costs."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -353,12 +248,12 @@ class _CostModel:
         self.shape: SparseShape | None = None
         self.exact_size = size  # of the largest dense matrix whose eigenvalues would be taken
         if self.sparse:
-            self.shape = self._look(size)
+            self.shape = self._shape(size)
             if self.shape.fill <= SPARSE_FILL * float(size) ** 2:
                 self.exact_size = self.shape.largest if self.shape.fill <= SPARSE_LIMIT else size
 
-    def _look(self, size: int) -> SparseShape:
-        """How sparse data hang together; small ones are not worth a look."""
+    def _shape(self, size: int) -> SparseShape:
+        """Components and fill of sparse data; upper bounds for small ones, where counting would not pay."""
         if size > EXACT_WITH_TOL:
             return sparse_shape(self.similarity, self.problem.index)
         return SparseShape(math.nan, size, float(size) ** 3, 0.0, float(size) ** 2)
@@ -373,10 +268,10 @@ class _CostModel:
 
         It moves entropy by about √n e log(√n/e) for e = ‖ρ‖_F/2²⁴. Orders below 1 feel it more.
         """
-        e = 0.3 * 2.0**-24
-        moved = math.sqrt(self.n) * e * math.log(math.sqrt(self.n) / e)
-        fine = min(self.problem.orders) >= 1 and any(q != 2 for q in self.problem.orders)
-        return self.similarity.like is None and fine and moved <= 0.1 * self.tol
+        error = 0.3 * 2.0**-24
+        entropy_error = math.sqrt(self.n) * error * math.log(math.sqrt(self.n) / error)
+        orders_allow = min(self.problem.orders) >= 1 and any(q != 2 for q in self.problem.orders)
+        return self.similarity.like is None and orders_allow and entropy_error <= 0.1 * self.tol
 
     @staticmethod
     def _is_double(matrix: Matrix) -> bool:
@@ -391,7 +286,7 @@ class _CostModel:
     # -------------------------------------------------------------------------------------------------------- exact
 
     def exact(self) -> Plan:
-        """All eigenvalues."""
+        """The plan that takes all eigenvalues."""
         n, similarity = self.n, self.similarity
         if self.shape is not None:
             kind = (
@@ -426,39 +321,39 @@ class _CostModel:
 
     def _gram(self, features: Features) -> Plan:
         n, d, precision = self.n, features.width, self.problem.solver.precision
-        narrow = f"{d} columns are no more than {n} rows: the {d}×{d} matrix of features"
-        work = float(n) * d * d
+        reason = f"{d} columns are no more than {n} rows: the {d}×{d} matrix of features"
+        product_flops = float(n) * d * d
         plan = Plan(
             "columns",
             "float64",
-            narrow,
-            flops=work + EIGEN_COST * float(d) ** 3,
+            reason,
+            flops=product_flops + EIGEN_COST * float(d) ** 3,
             bytes=24.0 * d * d + BASE_MEMORY,
         )
-        half = features.dtype.kind == "f" and features.dtype.itemsize < 8
+        is_single = features.dtype.kind == "f" and features.dtype.itemsize < 8
         if precision != "auto":
             single: Literal["float32", "float64"] = "float32" if precision == "float32" else "float64"
-            return replace(plan, precision=single, reason=f"{narrow}; {precision} as asked")
+            return replace(plan, precision=single, reason=f"{reason}; {precision} as asked")
         if features.like is not None:  # a GPU made for computing is as fast in float64
-            return replace(plan, reason=f"{narrow}, on the device of the samples")
-        if not half or work <= SINGLE_ABOVE:
+            return replace(plan, reason=f"{reason}, on the device of the samples")
+        if not is_single or product_flops <= SINGLE_ABOVE:
             return plan
         if min(self.problem.orders) < 1:
             return replace(
                 plan,
-                reason=f"{narrow}; in float64 because orders below 1 depend on the smallest eigenvalues",
+                reason=f"{reason}; in float64 because orders below 1 depend on the smallest eigenvalues",
             )
         return replace(
             plan,
             precision="float32",
-            reason=f"{narrow}; {np.dtype(features.dtype).name} rows with n·d² above {SINGLE_ABOVE:.0e}: float32 "
+            reason=f"{reason}; {np.dtype(features.dtype).name} rows with n·d² above {SINGLE_ABOVE:.0e}: float32 "
             "products, their error measured",
         )
 
     # ------------------------------------------------------------------------------------------------------ lanczos
 
     def lanczos(self) -> Plan:
-        """Products with ρ: stored, from features, or computed again at every pass."""
+        """The plan of products with ρ: stored, from features, or computed again at every pass."""
         similarity, n, tol = self.similarity, self.n, self.tol
         size = n
         if isinstance(similarity, Features):
@@ -466,77 +361,81 @@ class _CostModel:
         products = 180 * (1e-2 / tol) ** 0.6 * (size / 6000) ** 0.3
         products = max(64.0, min(products, 8192.0))
         budget, storage = self.problem.budget - BASE_MEMORY, "given"
-        vectors = 8.0 * size * min(2.5 * products, 2048.0)
+        vector_bytes = 8.0 * size * min(2.5 * products, 2048.0)
         square = float(size) ** 2
-        flops, evaluations, needs = 0.0, 0.0, 0.0
+        flops, evaluations, needed_bytes = 0.0, 0.0, 0.0
         if self.sparse:
             if self.shape is None or math.isnan(self.shape.entries):
                 self.shape = sparse_shape(self.similarity, self.problem.index)
             storage, entries = "given", self.shape.entries
             flops = products * SPARSE_COST * entries * (4 if isinstance(similarity, Features) else 2)
-            needs, what = 40.0 * entries, "products with the sparse matrix"
+            needed_bytes, reason = 40.0 * entries, "products with the sparse matrix"
             if isinstance(similarity, Features):
-                storage, what = "features", "products with the sparse features, no matrix of similarities"
+                storage, reason = "features", "products with the sparse features, no matrix of similarities"
         elif isinstance(similarity, Matrix):
-            flops, what = products * 2 * square * NARROW_COST, f"products with the {n}×{n} matrix"
+            flops, reason = products * 2 * square * NARROW_COST, f"products with the {n}×{n} matrix"
             if (
                 self.compact
-                and 4 * square + min(vectors, budget / 4) <= budget
+                and 4 * square + min(vector_bytes, budget / 4) <= budget
                 and self._is_double(similarity)
             ):
-                storage, needs, what = "float32", 4 * square, f"{what}, kept in float32"
+                storage, needed_bytes, reason = "float32", 4 * square, f"{reason}, kept in float32"
         elif isinstance(similarity, Features):
-            work = float(n) * similarity.width * size
-            if 8 * square + min(vectors, budget / 4) <= budget:
-                flops, needs, storage = work + products * 2 * square * NARROW_COST, 8 * square, "float64"
-                what = f"the {size}×{size} matrix is built and multiplied by vectors"
+            gram_flops = float(n) * similarity.width * size
+            if 8 * square + min(vector_bytes, budget / 4) <= budget:
+                flops, needed_bytes, storage = (
+                    gram_flops + products * 2 * square * NARROW_COST,
+                    8 * square,
+                    "float64",
+                )
+                reason = f"the {size}×{size} matrix is built and multiplied by vectors"
             else:
                 flops = products * 4 * float(n) * similarity.width * NARROW_COST
-                storage, what = "features", "products with the features, no square matrix"
+                storage, reason = "features", "products with the features, no square matrix"
         else:
             evaluations = n * (n + 1) / 2
-            wide = 4 if self.compact or self.problem.solver.precision == "float32" else 8
-            if wide * square + min(vectors, budget / 4) <= budget:
-                storage, needs = f"float{8 * wide}", wide * square
-            elif 4 * square + min(vectors, budget / 4) <= budget:
-                storage, needs = "float32", 4 * square
+            itemsize = 4 if self.compact or self.problem.solver.precision == "float32" else 8
+            if itemsize * square + min(vector_bytes, budget / 4) <= budget:
+                storage, needed_bytes = f"float{8 * itemsize}", itemsize * square
+            elif 4 * square + min(vector_bytes, budget / 4) <= budget:
+                storage, needed_bytes = "float32", 4 * square
             else:
                 storage, evaluations = "blocks", 24 * evaluations
             flops = evaluations * self.cost + products * 2 * square * NARROW_COST
-            what = f"the {n}×{n} matrix, kept in {storage}, is multiplied by vectors"
+            reason = f"the {n}×{n} matrix, kept in {storage}, is multiplied by vectors"
             if storage == "blocks":
-                what = f"blocks of the {n}×{n} matrix, which does not fit, computed again at every pass"
+                reason = f"blocks of the {n}×{n} matrix, which does not fit, computed again at every pass"
         flops += 4.0 * size * (products / 2) ** 2
-        needs += min(vectors, max(budget - needs, 0.0))
-        if needs - 8.0 * size * 64 > budget or budget < 8.0 * size * 64:
-            least = BASE_MEMORY + 8 * size * 64 + (40 * self.shape.entries if self.shape else 0)
-            if budget < least - BASE_MEMORY:
+        needed_bytes += min(vector_bytes, max(budget - needed_bytes, 0.0))
+        if needed_bytes - 8.0 * size * 64 > budget or budget < 8.0 * size * 64:
+            minimum = BASE_MEMORY + 8 * size * 64 + (40 * self.shape.entries if self.shape else 0)
+            if budget < minimum - BASE_MEMORY:
                 raise TooLargeError(
                     f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
-                    f"{bytes_shown(least)}."
+                    f"{bytes_shown(minimum)}."
                 )
         single = self.problem.solver.precision == "float32"
         return Plan(
             "sparse" if self.sparse else "rows",
             "float32" if single else "float64",
-            f"{what}, about {products:.0f} of them",
+            f"{reason}, about {products:.0f} of them",
             method="lanczos",
             storage=storage,
             tol=tol,
             flops=flops,
-            bytes=min(needs + BASE_MEMORY, float(self.problem.budget)),
+            bytes=min(needed_bytes + BASE_MEMORY, float(self.problem.budget)),
             evaluations=evaluations,
         )
 
     # ----------------------------------------------------------------------------------------------------- low rank
 
     def lowrank(self, *, alternative: Plan | None = None) -> Plan:
-        """Some columns of K, as long as that is cheaper than the alternative."""
+        """The plan of some columns of K, as long as that is cheaper than the alternative."""
         n, budget = self.n, self.problem.budget - BASE_MEMORY
         # The factor, twice while it grows, and a few panels; its Gram matrix.
-        room = max(int(budget / (20.0 * n + 1)), 0)
-        most = min(n, room, 16_384)
-        if most < min(n, 16):
+        affordable_rank = max(int(budget / (20.0 * n + 1)), 0)
+        max_rank = min(n, affordable_rank, 16_384)
+        if max_rank < min(n, 16):
             raise TooLargeError(
                 f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
                 f"{bytes_shown(BASE_MEMORY + 20 * 16 * n)}."
@@ -544,17 +443,118 @@ class _CostModel:
         if alternative is not None:
             # n r² for the panels, and as much for the Gram matrix; and the similarities.
             root = math.sqrt((n * self.cost) ** 2 + 24.0 * n * alternative.flops) - n * self.cost
-            most = max(min(most, int(root / (12.0 * n))), min(n, 64))
-        rank = min(most, 512)
+            max_rank = max(min(max_rank, int(root / (12.0 * n))), min(n, 64))
+        typical_rank = min(max_rank, 512)
         return Plan(
             "rows",
             "float64",
-            f"columns of the {n}×{n} matrix until the bounds are narrow enough, {most} at most",
+            f"columns of the {n}×{n} matrix until the bounds are narrow enough, {max_rank} at most",
             method="lowrank",
             storage="columns",
             tol=self.tol,
-            flops=float(n) * rank * (self.cost + 6 * rank),
-            bytes=20.0 * n * rank + BASE_MEMORY,
-            evaluations=float(n) * rank,
-            rank=most,
+            flops=float(n) * typical_rank * (self.cost + 6 * typical_rank),
+            bytes=20.0 * n * typical_rank + BASE_MEMORY,
+            evaluations=float(n) * typical_rank,
+            rank=max_rank,
         )
+
+
+def check_size(size: int, what: str) -> None:
+    """Refuse a dense eigensolve that could not be held in memory, and say what to do instead."""
+    if size > DENSE_LIMIT:
+        raise TooLargeError(
+            f"{what} of {size}×{size} is too large for an exact answer: it would take "
+            f"{8 * size**2 / 2**30:.0f} GiB, and the limit is {DENSE_LIMIT}×{DENSE_LIMIT}. Leave method='exact' (and "
+            "q=0) away for an answer with an interval, or use a kernel with features of fewer columns. A "
+            f"kernel that drops negative eigenvalues itself needs all of them: {INSTEAD_OF_ALL}."
+        )
+
+
+# -------------------------------------------------------------------------------- identical items and sparse components
+
+
+def collapse(
+    similarity: Similarity, index: np.ndarray | None, weights: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Merge identical items into one with their joint weight: the paper's identical-elements property, exactly."""
+    positions = np.arange(similarity.n) if index is None else index
+    first, group = same_items(similarity, positions)
+    if len(first) == len(positions):
+        return index, weights
+    counts = np.bincount(group)
+    if weights is None:
+        return positions[first], counts / len(positions)
+    # Summed in pairs, not one after the other: a million small weights would lose four digits.
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(counts)
+    joint = np.array(
+        [weights[order[end - count : end]].sum() for end, count in zip(ends, counts, strict=True)]
+    )
+    return positions[first], joint
+
+
+def same_items(similarity: Similarity, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the items at these positions are the first of their kind, and which of those each is identical to."""
+    keys = similarity.keys(positions)
+    if keys is None:
+        return np.arange(len(positions)), np.arange(len(positions))
+    numbers: dict[Any, int] = {}
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return np.unique(group, return_index=True)[1], group
+
+
+@dataclass(frozen=True)
+class SparseShape:
+    """Connected components and product of a sparse K or of sparse features.
+
+    Attributes
+    ----------
+    entries : float
+        Non-zero entries.
+    largest : int
+        The size of the largest connected component, on its smaller side.
+    cubes : float
+        Σ of the cubes of the sizes of the components.
+    work : float
+        Multiplications for the sparse product of the smaller side.
+    fill : float
+        A bound on its non-zero entries.
+    """
+
+    entries: float
+    largest: int
+    cubes: float
+    work: float
+    fill: float
+
+
+def sparse_shape(similarity: Similarity, index: np.ndarray | None) -> SparseShape:
+    """The components of the graph of items (and columns), and bounds on the product, without multiplying anything."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    if isinstance(similarity, Matrix):
+        matrix = similarity.data if index is None else similarity.data[index][:, index]
+        entries = float(matrix.nnz)
+        count, label = connected_components(matrix, directed=False)
+        sizes = np.bincount(label, minlength=count).astype(np.float64)
+        return SparseShape(entries, int(sizes.max()), float(np.sum(sizes**3)), 0.0, entries)
+    assert isinstance(similarity, Features)
+    rows = similarity.rows(slice(None) if index is None else index)
+    n, d = rows.shape
+    # Items and columns are the two sides of one graph; an entry joins an item and a column.
+    incidence = sparse.coo_array((np.ones(rows.nnz, dtype=np.int8), rows.nonzero()), shape=(n, d))
+    graph = sparse.block_array([[None, incidence], [incidence.T, None]], format="csr")
+    count, label = connected_components(graph, directed=False)
+    item_counts = np.bincount(label[:n], minlength=count).astype(np.float64)
+    column_counts = np.bincount(label[n:], minlength=count).astype(np.float64)
+    sizes = np.minimum(item_counts, column_counts) if n > d else item_counts
+    per_row, per_column = np.diff(rows.indptr).astype(float), np.bincount(rows.indices, minlength=d)
+    work = float(np.sum(per_column.astype(float) ** 2)) if n <= d else float(np.sum(per_row**2))
+    return SparseShape(
+        float(rows.nnz),
+        int(sizes.max()),
+        float(np.sum(sizes**3)),
+        work,
+        min(work, float(min(n, d)) ** 2),
+    )

@@ -1,4 +1,4 @@
-"""From a problem to its solution: the plan, the solver, and a word if the tolerance was not met."""
+"""From a problem to its solution: plan it, call the solver, and warn where the tolerance was not met."""
 
 from __future__ import annotations
 
@@ -22,14 +22,34 @@ from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum
 
 __all__ = ["exact_seconds", "run", "solve", "unclaimed"]
 
-
-# ----------------------------------------------------------------------------------------------------------- carry out
-
-# A plan and a problem → what was found: all eigenvalues, a low rank, or quadrature; and from one to the next.
-
 Report = Callable[[float, str], None]
+FILLED = 0.4  # of the progress bar: storing the matrix
 
-FILLED = 0.4  # of the progress bar: what storing the matrix takes
+
+def run(problem: Problem, report: Report | None = None) -> tuple[Plan, Solution]:
+    """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
+    problem = prepared(problem)
+    calls_before = problem.similarity.calls
+    plan = choose(problem)
+    solution = solve(problem, plan, report)
+    tol, orders = problem.solver.tol, problem.orders
+    used_float32 = (
+        plan.precision == "float32" and problem.solver.precision == "auto" and plan.method == "exact"
+    )
+    if tol is not None and used_float32 and _widest(solution, orders) > tol:
+        problem = replace(problem, solver=replace(problem.solver, precision="float64"))
+        plan = choose(problem)
+        solution = solve(problem, plan, report)
+    if problem.collapsed:
+        solution.notes["distinct"] = problem.size
+    if problem.similarity.calls > calls_before:  # a user's function: every call counts
+        solution.notes["evaluations"] = problem.similarity.calls - calls_before
+    if problem.similarity.kernel.approximate:
+        return plan, unclaimed(solution)
+    tol = plan.tol if tol is None else tol
+    if tol is not None and _widest(solution, orders) > tol:
+        _warn(solution, tol, orders)
+    return plan, solution
 
 
 def solve(problem: Problem, plan: Plan, report: Report | None = None) -> Solution:
@@ -40,13 +60,13 @@ def solve(problem: Problem, plan: Plan, report: Report | None = None) -> Solutio
     if isinstance(similarity, Matrix):  # checked once, here; from now on it is a similarity matrix
         problem = replace(problem, similarity=similarity.checked())
     if plan.method == "lanczos":
-        return _lanczos(problem, plan, report)
-    return _lowrank(problem, plan, report)
+        return _solve_lanczos(problem, plan, report)
+    return _solve_lowrank(problem, plan, report)
 
 
-def _lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
-    tried = lowrank.solve(
-        problem.taken,
+def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
+    trial = lowrank.solve(
+        problem.remaining,
         problem.weights,
         replace(problem.solver, tol=plan.tol),
         orders=problem.orders,
@@ -56,26 +76,30 @@ def _lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
         worthwhile=None if plan.otherwise is None else plan.rank,
         report=report,
     )
-    notes: dict[str, Any] = {"rank": tried.factor.rank, "evaluations": tried.factor.evaluations}
-    if tried.met or plan.otherwise is None:
-        return Solution(tried.spectrum, "lowrank", notes | {"residual": tried.spectrum.residual})
+    notes: dict[str, Any] = {"rank": trial.factor.rank, "evaluations": trial.factor.evaluations}
+    if trial.met or plan.otherwise is None:
+        return Solution(trial.spectrum, "lowrank", notes | {"residual": trial.spectrum.residual})
     tried_first = (
-        f"low rank, given up at rank {tried.factor.rank} with a relative half-width of {tried.width:.1e}"
+        f"low rank, given up at rank {trial.factor.rank} with a relative half-width of {trial.width:.1e}"
     )
     if plan.otherwise.method == "lanczos":
-        start = tried.factor.leading(min(64, tried.factor.rank))
-        solution = _lanczos(problem, plan.otherwise, report, start)
+        start = trial.factor.leading(min(64, trial.factor.rank))
+        solution = _solve_lanczos(problem, plan.otherwise, report, start)
     else:
         solution = exact.solve(problem, plan.otherwise)
-    found = dict(solution.notes)
-    found["evaluations"] = int(found.get("evaluations", plan.otherwise.evaluations)) + notes["evaluations"]
-    return replace(solution, notes=found | {"reason": plan.otherwise.reason, "tried_first": tried_first})
+    combined_notes = dict(solution.notes)
+    combined_notes["evaluations"] = (
+        int(combined_notes.get("evaluations", plan.otherwise.evaluations)) + notes["evaluations"]
+    )
+    return replace(
+        solution, notes=combined_notes | {"reason": plan.otherwise.reason, "tried_first": tried_first}
+    )
 
 
-def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = None) -> Solution:
+def _solve_lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = None) -> Solution:
     similarity = problem.similarity
     operator = operator_of(
-        problem.taken,
+        problem.remaining,
         problem.weights,
         plan.storage,
         products=plan.precision,
@@ -89,54 +113,35 @@ def _lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = N
         norm = math.sqrt(operator.squares or 1.0)
         tolerance += float(tolerance_of(similarity.precision, norm))
         operator.error += unit_of(similarity.precision) * norm
-    after = FILLED if operator.stored else 0.0
-    spare = max(problem.budget - BASE_MEMORY - operator.stored, 8.0 * operator.size * 64)
+    start_fraction = FILLED if operator.stored else 0.0
+    spare_bytes = max(problem.budget - BASE_MEMORY - operator.stored, 8.0 * operator.size * 64)
     with side_by_side(operator):
-        found = lanczos.solve(
+        result = lanczos.solve(
             operator,
             replace(problem.solver, tol=plan.tol),
             orders=problem.orders,
             rng=problem.rng,
             start=start,
-            most_bytes=spare,
+            most_bytes=spare_bytes,
             tolerance=tolerance,
-            report=None if report is None else lambda done, note: report(after + (1 - after) * done, note),
+            report=None
+            if report is None
+            else lambda done, note: report(start_fraction + (1 - start_fraction) * done, note),
         )
-    spectrum = found.spectrum
+    spectrum = result.spectrum
     if plan.precision == "float32":
         spectrum = replace(spectrum, level="estimated")
-        found.notes["precision"] = "float32 products, whose rounding is not in the bounds"
-    notes = found.notes | {"storage": plan.storage}
+        result.notes["precision"] = "float32 products, whose rounding is not in the bounds"
+    notes = result.notes | {"storage": plan.storage}
     if isinstance(similarity, Pairwise) and plan.storage != "blocks":
         notes["evaluations"] = problem.size * (problem.size + 1) // 2
     return Solution(spectrum, "lanczos", notes)
 
 
-# ----------------------------------------------------------------------------------------------------------------- run
-
-
-def run(problem: Problem, report: Callable[[float, str], None] | None = None) -> tuple[Plan, Solution]:
-    """Plan and solve; float32 products whose bound turns out wider than `tol` are done again in float64."""
-    problem = prepared(problem)
-    before = problem.similarity.calls
-    chosen = choose(problem)
-    solution = solve(problem, chosen, report)
-    tol, orders = problem.solver.tol, problem.orders
-    again = chosen.precision == "float32" and problem.solver.precision == "auto" and chosen.method == "exact"
-    if tol is not None and again and _widest(solution, orders) > tol:
-        problem = replace(problem, solver=replace(problem.solver, precision="float64"))
-        chosen = choose(problem)
-        solution = solve(problem, chosen, report)
-    if problem.collapsed:
-        solution.notes["distinct"] = problem.size
-    if problem.similarity.calls > before:  # a user's function: every call counts
-        solution.notes["evaluations"] = problem.similarity.calls - before
-    if problem.similarity.kernel.approximate:
-        return chosen, unclaimed(solution)
-    tol = chosen.tol if tol is None else tol
-    if tol is not None and _widest(solution, orders) > tol:
-        _warn(solution, tol, orders)
-    return chosen, solution
+def _widest(solution: Solution, orders: Sequence[float]) -> float:
+    """The widest relative half-width over the orders; exact ones below 1 depend on eigenvalues that rounding hides."""
+    all_eigenvalues = isinstance(solution.spectrum, Eigenvalues)
+    return solution.spectrum.width(q for q in orders if q >= 1 or not all_eigenvalues)
 
 
 def _warn(solution: Solution, tol: float, orders: Sequence[float]) -> None:
@@ -147,48 +152,46 @@ def _warn(solution: Solution, tol: float, orders: Sequence[float]) -> None:
         "lowrank": "the similarities are not of low rank. Use method='lanczos' or 'auto', more memory, or a wider tol.",
         "lanczos": "the work or memory set aside for it was spent. Use more memory, a wider tol, or method='exact'.",
     }
-    reason = rounding if _rounded(solution.spectrum, tol, orders) else reasons.get(solution.method, rounding)
+    reason = (
+        rounding
+        if _is_limited_by_rounding(solution.spectrum, tol, orders)
+        else reasons.get(solution.method, rounding)
+    )
     warn(
         f"the bounds have a relative half-width of {width:.1e}, more than tol={tol:g}: {reason}",
         ToleranceWarning,
     )
 
 
-def _rounded(spectrum: Spectrum, tol: float, orders: Sequence[float]) -> bool:
-    """Whether rounding is what keeps the bounds apart."""
+def _is_limited_by_rounding(spectrum: Spectrum, tol: float, orders: Sequence[float]) -> bool:
+    """Whether rounding keeps the bounds wider than the tolerance."""
     if isinstance(spectrum, LowRank):
         rank = len(spectrum.eigenvalues)
         return not rank or spectrum.shift * rank > 0.25 * spectrum.residual
     return isinstance(spectrum, Quadrature) and replace(spectrum, error=0.0).width(orders) <= tol
 
 
-@functools.cache
-def _speed() -> float:
-    """Operations a second of a matrix product on this machine, for the estimate of what an exact answer would take."""
-    block = np.ones((768, 768))
-    np.matmul(block, block)  # the first one starts threads
-    began = time.perf_counter()
-    np.matmul(block, block)
-    return 2 * 768**3 / max(time.perf_counter() - began, 1e-6)
+def unclaimed(solution: Solution) -> Solution:
+    """The solution without bounds: for a kernel that approximates another."""
+    return replace(solution, spectrum=replace(solution.spectrum, level="none"))  # type: ignore[type-var]
 
 
-def exact_seconds(chosen: Plan) -> dict[str, float]:
-    """For the diagnostics: what an exact answer would take, where another way was chosen."""
-    others = [chosen, *chosen.considered]
-    if chosen.otherwise is not None:
-        others.append(chosen.otherwise)
-    exact = next((other for other in others if other.method == "exact"), None)
-    if chosen.method == "exact" or exact is None:
+def exact_seconds(plan: Plan) -> dict[str, float]:
+    """For the diagnostics: the seconds an exact answer would take, where another method was chosen."""
+    plans = [plan, *plan.considered]
+    if plan.otherwise is not None:
+        plans.append(plan.otherwise)
+    exact = next((candidate for candidate in plans if candidate.method == "exact"), None)
+    if plan.method == "exact" or exact is None:
         return {}
     return {"exact_seconds": float(f"{exact.flops / _speed():.2g}")}
 
 
-def unclaimed(solution: Solution) -> Solution:
-    """The solution for a kernel that only stands in for another: its score has no bounds."""
-    return replace(solution, spectrum=replace(solution.spectrum, level="none"))  # type: ignore[type-var]
-
-
-def _widest(solution: Solution, orders: Sequence[float]) -> float:
-    """The widest relative half-width over the orders; exact ones below 1 depend on eigenvalues that rounding hides."""
-    hidden = isinstance(solution.spectrum, Eigenvalues)
-    return solution.spectrum.width(q for q in orders if q >= 1 or not hidden)
+@functools.cache
+def _speed() -> float:
+    """Floating-point operations a second of a matrix product on this machine, measured once."""
+    block = np.ones((768, 768))
+    np.matmul(block, block)  # the first one starts threads
+    start = time.perf_counter()
+    np.matmul(block, block)
+    return 2 * 768**3 / max(time.perf_counter() - start, 1e-6)

@@ -43,64 +43,6 @@ from vendimeter.spectrum.entropy import (
 __all__ = ["Eigenvalues", "Moment", "bracket"]
 
 
-def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the score of order q that hold for all λ ≥ 0, Σλ = 1, with ‖λ − eigenvalues‖₂ ≤ error.
-
-    The derivation is at the top of this module. Works on batches along the last axis; `eigenvalues` must be
-    non-negative and sorted from large to small.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> low, high = bracket(np.array([0.5, 0.25, 0.25]), 1e-9, 1.0)
-    >>> bool(low < np.exp(1.5 * np.log(2)) < high), bool(high - low < 1e-7)
-    (True, True)
-    """
-    x = eigenvalues
-    m = x.shape[-1]
-    e = np.asarray(error, dtype=np.float64)
-    if q == 0:  # what lies above the threshold is certainly not zero; what lies below may be anything
-        low = np.maximum(np.count_nonzero(x > 2 * e[..., None], axis=-1), 1).astype(np.float64)
-        return low, np.full_like(low, float(m))
-    low, high = np.ones(x.shape[:-1]), np.full(x.shape[:-1], float(m))
-    if q < 2:
-        total_low, total_high = _bracket_sum(x, e, q)
-        mapped = 8 * UNIT * (1 + math.log(m))  # what the way from the sum to the score may lose
-        low = np.maximum(low, from_sum(total_low, q, float(m)) * (1 - mapped))
-        high = np.minimum(high, from_sum(total_high, q, float(m)) * (1 + mapped))
-    if q > 1:  # between 1 and 2 both hold
-        size = norm(x, q)
-        reach = e * m ** max(1 / q - 0.5, 0.0)
-        # The norm is right to (m + 16) u, and enters the score with a power of q/(q − 1).
-        lost = (m + 16) * UNIT * (1 + (1.0 if math.isinf(q) else q / (q - 1)))
-        low = np.maximum(low, from_norm(size + reach, q) * (1 - lost))
-        high = np.minimum(high, from_norm(size - reach, q) * (1 + lost))
-    return low, high
-
-
-def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on T = Σf(λ) for 0 < q < 2, widened by what evaluating them may lose."""
-    m = x.shape[-1]
-    e = e[..., None]
-    zero = np.zeros((*x.shape[:-1], 1))
-    value = np.concatenate([zero, np.cumsum(concave(x, q), axis=-1)], axis=-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        steep = np.concatenate([zero, np.sqrt(np.cumsum(slope(x, q) ** 2, axis=-1))], axis=-1)
-        first_order = np.where(e > 0, e * steep, 0.0)  # at every split k = 0 … m: the k largest are "big"
-    lost = (m + 16) * UNIT * (1 + value[..., -1])
-
-    small = m - np.arange(m + 1)
-    tail = np.concatenate([np.cumsum(x[..., ::-1], axis=-1)[..., ::-1], zero], axis=-1)
-    best = math.exp(-1) if q == 1 else q ** (1 / (1 - q))
-    mean = np.minimum((tail + np.sqrt(small) * e) / np.maximum(small, 1), best)
-    upper = value + first_order + small * concave(mean, q)
-
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        second_order = np.where(e > 0, 0.5 * e**2 * q * (x - e) ** (q - 2), 0.0)
-        lower = np.where(x > 2 * e, value[..., 1:] - first_order[..., 1:] - second_order, 0.0)
-    return np.maximum(lower.max(axis=-1) - lost, 0.0), upper.min(axis=-1) * (1 + (m + 16) * UNIT) + lost
-
-
 @dataclass(frozen=True)
 class Eigenvalues(Spectrum):
     """Eigenvalues of ρ, all of them, with a bound on their error.
@@ -181,3 +123,63 @@ class Moment(Spectrum):
             return Answer(value, math.nan, math.nan)
         low, high = max(low * (1 - 16 * UNIT), 1.0), min(high * (1 + 16 * UNIT), float(self.size))
         return Answer(min(max(value, low), high), low, high)
+
+
+def bracket(eigenvalues: np.ndarray, error: np.ndarray | float, q: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on the score of order q that hold for all λ ≥ 0, Σλ = 1, with ‖λ − eigenvalues‖₂ ≤ error.
+
+    The derivation is at the top of this module. Works on batches along the last axis; `eigenvalues` must be
+    non-negative and sorted from large to small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = bracket(np.array([0.5, 0.25, 0.25]), 1e-9, 1.0)
+    >>> bool(low < np.exp(1.5 * np.log(2)) < high), bool(high - low < 1e-7)
+    (True, True)
+    """
+    x = eigenvalues
+    m = x.shape[-1]
+    e = np.asarray(error, dtype=np.float64)
+    if q == 0:  # what lies above the threshold is certainly not zero; what lies below may be anything
+        low = np.maximum(np.count_nonzero(x > 2 * e[..., None], axis=-1), 1).astype(np.float64)
+        return low, np.full_like(low, float(m))
+    low, high = np.ones(x.shape[:-1]), np.full(x.shape[:-1], float(m))
+    if q < 2:
+        total_low, total_high = _bracket_sum(x, e, q)
+        mapping_error = 8 * UNIT * (1 + math.log(m))  # rounding of the map from the sum to the score
+        low = np.maximum(low, from_sum(total_low, q, float(m)) * (1 - mapping_error))
+        high = np.minimum(high, from_sum(total_high, q, float(m)) * (1 + mapping_error))
+    if q > 1:  # between 1 and 2 both hold
+        computed_norm = norm(x, q)
+        norm_error = e * m ** max(1 / q - 0.5, 0.0)
+        # The norm is right to (m + 16) u, and enters the score with a power of q/(q − 1).
+        rounding = (m + 16) * UNIT * (1 + (1.0 if math.isinf(q) else q / (q - 1)))
+        low = np.maximum(low, from_norm(computed_norm + norm_error, q) * (1 - rounding))
+        high = np.minimum(high, from_norm(computed_norm - norm_error, q) * (1 + rounding))
+    return low, high
+
+
+def _bracket_sum(x: np.ndarray, e: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on T = Σf(λ) for 0 < q < 2, widened by the rounding error of evaluating them."""
+    m = x.shape[-1]
+    e = e[..., None]
+    zero = np.zeros((*x.shape[:-1], 1))
+    value = np.concatenate([zero, np.cumsum(concave(x, q), axis=-1)], axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = np.concatenate([zero, np.sqrt(np.cumsum(slope(x, q) ** 2, axis=-1))], axis=-1)
+        first_order = np.where(e > 0, e * slopes, 0.0)  # at every split k = 0 … m: the k largest are "big"
+    rounding = (m + 16) * UNIT * (1 + value[..., -1])
+
+    small_counts = m - np.arange(m + 1)
+    tail_sums = np.concatenate([np.cumsum(x[..., ::-1], axis=-1)[..., ::-1], zero], axis=-1)
+    maximizer = math.exp(-1) if q == 1 else q ** (1 / (1 - q))
+    mean = np.minimum((tail_sums + np.sqrt(small_counts) * e) / np.maximum(small_counts, 1), maximizer)
+    upper = value + first_order + small_counts * concave(mean, q)
+
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        second_order = np.where(e > 0, 0.5 * e**2 * q * (x - e) ** (q - 2), 0.0)
+        lower = np.where(x > 2 * e, value[..., 1:] - first_order[..., 1:] - second_order, 0.0)
+    return np.maximum(lower.max(axis=-1) - rounding, 0.0), upper.min(axis=-1) * (
+        1 + (m + 16) * UNIT
+    ) + rounding

@@ -1,9 +1,9 @@
-"""A factor of low rank: lower bounds on the leading eigenvalues and the trace of the rest, so bounds for every order.
+"""Low-rank spectra: lower bounds on the leading eigenvalues and the trace of the rest, hence bounds for every order.
 
-What is known. A solver has M = FFᵀ + R with both parts positive semidefinite and ρ ⪯ M ⪯ ρ + shift·I, where the
-shift is rounding (see `vendimeter.solvers.lowrank`), and the r eigenvalues μ of FFᵀ. By Weyl each λ_i ≥ μ′_i =
-max(μ_i − shift, 0). So λ = μ′ + δ with δ ≥ 0 and Σδ = ε = 1 − Σμ′. That difference is of the numbers as they are
-stored, and exact to one rounding; since μ′ lies below the true eigenvalues it never loses what is left over.
+What is known. A solver has M = FFᵀ + R with both parts positive semidefinite and ρ ⪯ M ⪯ ρ + shift·I, where the shift
+is rounding (see `vendimeter.solvers.cholesky`), and the r eigenvalues μ of FFᵀ. By Weyl each λ_i ≥ μ′_i = max(μ_i −
+shift, 0). So λ = μ′ + δ with δ ≥ 0 and Σδ = ε = 1 − Σμ′. That difference is of the numbers as they are stored, and
+exact to one rounding; since μ′ lies below the true eigenvalues it never loses what is left over.
 
 Upper, from the water level: λ_i = max(μ′_i, c) is the least concentrated choice, with c such that the sum is 1. The
 proof holds for any c ≤ μ′_k, which makes rounding harmless. With f concave (see `entropy`), tangents at μ′_i and c,
@@ -59,9 +59,9 @@ class LowRank(Spectrum):
     size : int
         How many eigenvalues there are in all, zeros included.
     diagonal : ndarray, optional
-        Upper bounds on the diagonal of what the factor leaves over; tightens the upper bounds.
+        Upper bounds on the diagonal of the residual matrix; tightens the upper bounds.
     frobenius : float, optional
-        Upper bound on the Frobenius norm of what the factor leaves over; tightens the lower bounds.
+        Upper bound on the Frobenius norm of the residual matrix; tightens the lower bounds.
     shift : float
         How far rounding may put the eigenvalues of the factor above `eigenvalues`, each of them.
     level : str
@@ -97,18 +97,19 @@ class LowRank(Spectrum):
             )
         low, high = 1.0, float(self.size)
         if q < 2:
-            mapped = 8 * UNIT * (1 + math.log(self.size))  # what the way from the sum to the score may lose
-            low = max(low, float(from_sum(np.array(self._least(q)), q, high)) * (1 - mapped))
-            high = min(high, float(from_sum(np.array(self._most(q)), q, high)) * (1 + mapped))
+            # Rounding of the map from the sum to the score.
+            mapping_error = 8 * UNIT * (1 + math.log(self.size))
+            low = max(low, float(from_sum(np.array(self._lower_sum(q)), q, high)) * (1 - mapping_error))
+            high = min(high, float(from_sum(np.array(self._upper_sum(q)), q, high)) * (1 + mapping_error))
         if q > 1:  # between 1 and 2 both hold
             level, kept = self._water_level()
-            flat = _norm(np.append(self.eigenvalues[:kept], level), self.size - kept, q)
-            steep = _norm(self._heaviest(), 1, q)
+            flat_norm = _norm(np.append(self.eigenvalues[:kept], level), self.size - kept, q)
+            concentrated_norm = _norm(self._most_concentrated(), 1, q)
             # A norm is right to a few (r + 16) u, and enters the score with a power of q/(q − 1).
             power = 1.0 if math.isinf(q) else q / (q - 1)
-            lost = 2 * (len(self.eigenvalues) + self.size + 16) * UNIT * (1 + power)
-            low = max(low, float(from_norm(np.array(steep), q)) * (1 - lost))
-            high = min(high, float(from_norm(np.array(flat), q)) * (1 + lost))
+            rounding = 2 * (len(self.eigenvalues) + self.size + 16) * UNIT * (1 + power)
+            low = max(low, float(from_norm(np.array(concentrated_norm), q)) * (1 - rounding))
+            high = min(high, float(from_norm(np.array(flat_norm), q)) * (1 + rounding))
         low = min(low, high)
         return Answer(min(max(math.sqrt(low) * math.sqrt(high), low), high), low, high)
 
@@ -122,70 +123,73 @@ class LowRank(Spectrum):
         level = float(levels[kept])
         return (min(level, float(x[kept - 1])) if kept else level), kept
 
-    def _heaviest(self) -> np.ndarray:
+    def _most_concentrated(self) -> np.ndarray:
         """The most concentrated eigenvalues that are possible, from large to small."""
         x, rest, bound = self.eigenvalues, self.residual, self.frobenius
         count = max(len(x), 1)
         if bound is None or not 0 < bound < rest:
-            heaviest = np.append(x, np.zeros(count - len(x)))
-            heaviest[0] += rest
-            return heaviest
+            eigenvalues = np.append(x, np.zeros(count - len(x)))
+            eigenvalues[0] += rest
+            return eigenvalues
         count = min(self.size, max(count, math.ceil((rest / bound) ** 2)))
-        places = np.arange(1, count + 1)
-        reached = np.minimum(rest, np.sqrt(places) * bound + places * self.shift)
-        reached[-1] = rest
-        return np.append(x, np.zeros(count - len(x))) + np.diff(reached, prepend=0.0)
+        ranks = np.arange(1, count + 1)
+        added = np.minimum(rest, np.sqrt(ranks) * bound + ranks * self.shift)
+        added[-1] = rest
+        return np.append(x, np.zeros(count - len(x))) + np.diff(added, prepend=0.0)
 
-    def _lost(self, total: float) -> float:
-        """What adding up to N + r terms f, of which `total` is the sum, may lose."""
+    def _rounding(self, total: float) -> float:
+        """Bound on the rounding error of adding up to N + r terms f, of which `total` is the sum."""
         return (self.size + len(self.eigenvalues) + 16) * UNIT * (1 + abs(total))
 
-    def _most(self, q: float) -> float:
+    def _upper_sum(self, q: float) -> float:
         """Upper bound on Σf(λ), 0 < q < 2."""
-        best = math.exp(-1) if q == 1 else q ** (1 / (1 - q))  # where f has its maximum
+        maximizer = math.exp(-1) if q == 1 else q ** (1 / (1 - q))  # where f has its maximum
         level, kept = self._water_level()
-        flat = float(concave(np.array(level), q)) * (self.size - kept)
-        most = float(concave(self.eigenvalues[:kept], q).sum()) + flat
+        flat_part = float(concave(np.array(level), q)) * (self.size - kept)
+        upper = float(concave(self.eigenvalues[:kept], q).sum()) + flat_part
         if self.diagonal is not None:
-            factor = concave(np.clip(best, self.eigenvalues, self.eigenvalues + self.shift), q)
-            rest = concave(np.minimum(self.diagonal, best), q)
-            most = min(most, float(factor.sum()) + float(rest.sum()) + 2 * self.shift * (1 + 1 / best))
-        return most + self._lost(most)
+            factor_sum = concave(np.clip(maximizer, self.eigenvalues, self.eigenvalues + self.shift), q)
+            residual_sum = concave(np.minimum(self.diagonal, maximizer), q)
+            upper = min(
+                upper,
+                float(factor_sum.sum()) + float(residual_sum.sum()) + 2 * self.shift * (1 + 1 / maximizer),
+            )
+        return upper + self._rounding(upper)
 
-    def _least(self, q: float) -> float:
+    def _lower_sum(self, q: float) -> float:
         """Lower bound on Σf(λ), 0 < q < 2."""
-        least = float(concave(self._heaviest(), q).sum())
+        lower = float(concave(self._most_concentrated(), q).sum())
         if q == 1 and self.frobenius is not None:
-            least = max(least, self._least_entropy(self.frobenius))
-        return max(least - self._lost(least), 0.0)
+            lower = max(lower, self._entropy_lower_bound(self.frobenius))
+        return max(lower - self._rounding(lower), 0.0)
 
-    def _least_entropy(self, bound: float) -> float:
-        """Lower bound on the entropy, from the concavity of entropy and the Frobenius norm of what is left over."""
+    def _entropy_lower_bound(self, bound: float) -> float:
+        """Lower bound on the entropy, from the concavity of entropy and the Frobenius norm of the residual matrix."""
         x, shift = self.eigenvalues, self.shift
-        slack, held = len(x) * shift, float(x.sum())
-        rest = self.residual - slack
-        if not 0 < bound < rest:
+        slack, factor_trace = len(x) * shift, float(x.sum())
+        residual = self.residual - slack
+        if not 0 < bound < residual:
             return 0.0
 
         def f(value: float) -> float:
             return -value * math.log(value) if value > 0 else 0.0
 
-        factor = float(np.minimum(concave(x, 1.0), concave(x + shift, 1.0)).sum())
-        mixed = f(min(max(math.exp(-1), held), held + slack))
-        trace = f(1 + self.size * shift)
+        factor_entropy = float(np.minimum(concave(x, 1.0), concave(x + shift, 1.0)).sum())
+        mixing_term = f(min(max(math.exp(-1), factor_trace), factor_trace + slack))
+        trace_term = f(1 + self.size * shift)
         return (
-            factor
-            - mixed
-            + 2 * rest * math.log(rest / bound)
-            + trace
+            factor_entropy
+            - mixing_term
+            + 2 * residual * math.log(residual / bound)
+            + trace_term
             - self.size * f(min(shift, math.exp(-1)))
         )
 
 
-def _norm(values: np.ndarray, times: int, q: float) -> float:
+def _norm(values: np.ndarray, repeats: int, q: float) -> float:
     """The q-norm, 1 < q ≤ ∞, of values from large to small, the last of them occurring several times."""
     top = float(values[0])
     if math.isinf(q) or top == 0:
         return top
     powers = (values / top) ** q
-    return top * float(powers[:-1].sum() + times * powers[-1]) ** (1 / q)
+    return top * float(powers[:-1].sum() + repeats * powers[-1]) ** (1 / q)
