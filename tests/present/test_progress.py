@@ -305,7 +305,7 @@ def test_in_a_real_terminal(tmp_path: Any) -> None:
 
     program = (
         "import sys, time\n"
-        "from vendimeter import _progress\n"
+        "from vendimeter.present import progress as _progress\n"
         "_progress.FIRST = 0.0\n"
         "with _progress.Progress('Gram') as progress:\n"
         "    for i in range(4):\n"
