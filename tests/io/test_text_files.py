@@ -240,7 +240,7 @@ def test_the_fields_are_those_of_the_first_hundred_records(monkeypatch):
     lines = "".join(json.dumps(record) + "\n" for record in [*records, {"later": 0}])
     found = reader(".jsonl", lines)
     assert found.names() == ["id", "a", "b", "late"]
-    assert found.usual() == ["id", "a"]
+    assert found.default_columns() == ["id", "a"]
     assert read(".jsonl", lines, ["id"], skip=True)[0] == {"id": list(range(101))}
     with pytest.raises(InputError, match=r"line 1 of .* has no field 'b'"):
         read(".jsonl", lines, ["b"])

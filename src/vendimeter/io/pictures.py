@@ -74,17 +74,17 @@ class PictureFolder(Reader):
         """The columns; "folder" is another name of "label"."""
         return ["image", "label", "id", "folder"]
 
-    def no_column(self, name: str) -> InputError:
+    def missing_column_error(self, name: str) -> InputError:
         """The error for another column: it may be that the folder holds tables."""
         self._found()
-        return super().no_column(name)
+        return super().missing_column_error(name)
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """Parts with these columns."""
         wanted = self.names() if columns is None else list(columns)
-        found = self._found()
-        for start in range(0, len(found), size):
-            names = [name for name in found[start : start + size] if self._is_usable(name)]
+        pictures = self._found()
+        for start in range(0, len(pictures), size):
+            names = [name for name in pictures[start : start + size] if self._is_usable(name)]
             if names:
                 yield Part(
                     {column: _column(column, names, self._folder) for column in wanted}, self._places(names)

@@ -117,7 +117,7 @@ class RecordBatches(Reader):
         shared = {name: column for name, column in columns.items() if arrow.may_share(column.type)}
         held = sum(column.nbytes for name, column in columns.items() if name not in shared)
         size = self._size()
-        most = self.file.max_record if size is None else self.file.most_of(size)
+        most = self.file.max_record if size is None else self.file.record_limit_of(size)
         longest = [
             arrow.longest_entry(column) if arrow.is_texts_once(column.type) else PORTION_BYTES + 1
             for column in shared.values()
@@ -193,7 +193,7 @@ class RecordBatches(Reader):
 
     def _goes_along(self, name: str) -> bool:
         """Whether a column stands beside the samples, so that its lists need not be vectors of one length."""
-        return self.strict is not None and name != self.strict
+        return self.uniform_column is not None and name != self.uniform_column
 
     def _place(self, row: int) -> str:
         return self.file.row(row)

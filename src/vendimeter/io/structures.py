@@ -11,7 +11,7 @@ from vendimeter.data.collection import Broken
 from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.base import Part, Reader
-from vendimeter.io.sources import CHUNK, File, guarded, note
+from vendimeter.io.sources import CHUNK, File, guarded, count_values
 from vendimeter.optional import require
 
 __all__ = ["Sdf"]
@@ -166,7 +166,7 @@ def _lines(file: File) -> Iterator[bytes]:
                 chunk = opened.read(CHUNK)
             if not chunk:
                 break
-            note(opened, chunk.count(b"\n"))
+            count_values(opened, chunk.count(b"\n"))
             lines = (rest + chunk).split(b"\n")
             rest = lines.pop()
             if len(rest) > CHUNK:  # more than any line of a structure has: it may as well be several

@@ -152,7 +152,7 @@ class Fasta(Sequential):
                     sound = self._is_sound(number, piece, pieces)
                     if len(pieces) > MANY:
                         pieces = ["".join(pieces)]
-                    if size > plenty and sound and size > self.file.most:
+                    if size > plenty and sound and size > self.file.record_limit:
                         sound, pieces = False, []
                         self.broken.add(self.file.line(start), self.file.too_large())
             if fault and sound:
@@ -233,7 +233,7 @@ class Delimited(Sequential):
             else:
                 yield number, cells
 
-    def no_names(self) -> InputError | None:
+    def header_error(self) -> InputError | None:
         """The error for a first line that is a record: taken for names, it would be lost in silence."""
         seen = self._record_above()
         if seen is None:
@@ -242,14 +242,14 @@ class Delimited(Sequential):
             f"{self._no_header(seen)} If it is a name after all, ask for the column by it, with samples= (--column)."
         )
 
-    def no_column(self, name: str) -> InputError:
+    def missing_column_error(self, name: str) -> InputError:
         """The error for a column that there is not; where the first line holds no names, that is why."""
-        seen = self._record_above() or ("a sentence" if self.is_doubtful() else None)
+        seen = self._record_above() or ("a sentence" if self.is_header_doubtful() else None)
         if seen is None:
-            return super().no_column(name)
+            return super().missing_column_error(name)
         return UnknownNameError(f"there is no column {brief(name)}: {self._no_header(seen)}")
 
-    def is_doubtful(self) -> bool:
+    def is_header_doubtful(self) -> bool:
         """Whether the name of the only column is as long as a sentence, and may be one."""
         names = self.names()
         return len(names) == 1 and len(names[0].split()) >= SENTENCE
@@ -268,10 +268,10 @@ class Delimited(Sequential):
         columns = "the name of a column" if len(names) == 1 else "names of columns"
         return (
             f"{self.file.line(self._head)} is {shown}, which looks like {seen} and not like {columns}: the file seems "
-            f"to have no header. {self.way_out(names)}"
+            f"to have no header. {self.header_advice(names)}"
         )
 
-    def way_out(self, names: list[str]) -> str:
+    def header_advice(self, names: list[str]) -> str:
         """What to do about a file without a header."""
         name = "a name" if len(names) == 1 else "names"
         if len(names) > 1 or self._quotes:
@@ -287,7 +287,7 @@ class Delimited(Sequential):
             raise InputError(f"{place} names the column {brief(twice)} twice; expected different names.")
         if all(value is not None and value == value for value in map(number_in, names)):
             raise InputError(
-                f"{place} holds numbers; expected the names of the columns in the first line. {self.way_out(names)}"
+                f"{place} holds numbers; expected the names of the columns in the first line. {self.header_advice(names)}"
             )
         if len(names) == 1 and any(mark in names[0] for mark in {",", ";", "\t", "|"} - {self._separator}):
             raise InputError(
@@ -304,7 +304,7 @@ class Delimited(Sequential):
         lines, plenty = self.file.lines(self._separator.encode()), self.file.max_record // RECORD_PART
         for number, line, fault in lines:
             if len(line) > plenty:
-                fault = fault or self.file.crowded(line, self._separator)
+                fault = fault or self.file.too_many_values(line, self._separator)
             if self._names is None and begins_object(line):
                 raise InputError(
                     f"{self.file.line(number)} is {brief(line)}, as in a file of JSON lines; expected the names of "
@@ -360,8 +360,8 @@ class Delimited(Sequential):
                     )
                 _, line, more = following
                 at, size, fault = 0, size + 1 + len(line), fault or more
-                if size > self.file.most:
-                    pieces, most = [], bytes_shown(self.file.most)
+                if size > self.file.record_limit:
+                    pieces, most = [], bytes_shown(self.file.record_limit)
                     fault = fault or (
                         f"goes on for more than {most} in a quoted cell; expected the quote to be closed, and a record "
                         f"of at most {most}, unless {RAISED}"
