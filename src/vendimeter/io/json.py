@@ -17,7 +17,7 @@ import numpy as np
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief
 from vendimeter.io.base import Part, Sequential, record_places
-from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, guarded, count_values
+from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, count_values, guarded
 
 __all__ = ["Json", "is_vector"]
 
@@ -36,12 +36,12 @@ _NUMBERS = ({int}, {float}, {int, float})
 
 
 def is_vector(value: Any) -> bool:
-    """Whether this is a list of numbers, with at least one; truth values are none."""
+    """Whether a value is a list of at least one number; truth values are none."""
     return isinstance(value, list) and set(map(type, value)) in _NUMBERS
 
 
 def _most_common(values: Iterable[Any]) -> Any:
-    """The value that comes most often; of several the first."""
+    """The most common value; of several the first."""
     return Counter(values).most_common(1)[0][0]
 
 
@@ -68,9 +68,8 @@ class Json(Sequential):
         super().__init__(file, broken)
         self._fault = ""  # of the value that is being decoded
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=self._constant)
-        self._first_values: list[
-            Any
-        ] = []  # the first records, until they are read; from `names` on those of one form
+        # The first records, until they are read; from `names` on those of one form.
+        self._first_values: list[Any] = []
         self._names: list[str] | None = None
         self._common_fields: list[str] = []
 
@@ -103,25 +102,25 @@ class Json(Sequential):
         return f"record {record} (line {line}) of {self.file}" if record else self.file.line(line)
 
     def records(self) -> Iterator[tuple[tuple[int, int], Any]]:
-        """Values at their places; in a file of lines the number of the record is left 0."""
+        """Values with their locators, record and line; in a file of lines the record is 0."""
         is_array = self.file.ending == ".json" and self.file.head().removeprefix(BOM).lstrip()[:1] == b"["
         values = self._elements() if is_array else self._lines()
         first_values, error = self._look_ahead(values)
-        for location, value, fault in itertools.chain(first_values, values):
+        for locator, value, fault in itertools.chain(first_values, values):
             fault = fault or self._value_fault(value)
             if fault:
-                self.broken.add(self.place(location), fault)
+                self.broken.add(self.place(locator), fault)
             else:
-                yield location, value
+                yield locator, value
         if error is not None:
             raise error
 
     def _look_ahead(self, values: Iterator[Any]) -> tuple[list[Any], InputError | None]:
-        """What comes first and what ended it; whatever is wrong there is an error only when it is its turn."""
+        """The first values, and the error that ended them, which is raised only when it is its turn."""
         first_values = []
         try:
-            for location, value, fault in values:
-                first_values.append((location, value, fault))
+            for locator, value, fault in values:
+                first_values.append((locator, value, fault))
                 if not fault and not self._value_fault(value):
                     self._first_values.append(value)
                 elif not self.broken.skip:
@@ -143,16 +142,16 @@ class Json(Sequential):
         )
         self._first_values = []
         is_bare, locations = bool(self.samples), []
-        for location, value in self.remaining():
+        for locator, value in self.remaining():
             if isinstance(value, dict) == is_bare:
                 others = "are none" if is_bare else "are objects"
                 fault = f"is {brief(value)} and other records {others}; expected one form"
             else:
                 fault = builder.add({names[0]: value} if is_bare else value)
             if fault:
-                self.broken.add(self.place(location), fault)
+                self.broken.add(self.place(locator), fault)
                 continue
-            locations.append(location)
+            locations.append(locator)
             if len(locations) == size:
                 yield Part(builder.take_columns(), record_places(self, locations))
                 locations = []
@@ -172,7 +171,7 @@ class Json(Sequential):
         self._fault = f"holds {name}, which is no JSON; expected finite numbers"
 
     def _value_fault(self, value: Any) -> str:
-        """What keeps a value of valid JSON from being a record."""
+        """Why a value of valid JSON cannot be a record; "" where it can."""
         if value == {}:
             return "is an object without fields; expected at least one"
         if value is None or isinstance(value, bool):
@@ -180,7 +179,7 @@ class Json(Sequential):
         return ""
 
     def _surrogate_fault(self, text: str, value: Any) -> str:
-        r"""Half of a pair of escapes, such as \ud83d alone, stands for no character and cannot be written again."""
+        r"""What is wrong with half of a surrogate pair, such as \ud83d alone, which is no character."""
         if "\\ud" in text or "\\uD" in text:
             try:
                 json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -219,27 +218,28 @@ class Json(Sequential):
         while following != "]":
             record += 1
             text.next()
-            location, self._fault = (record, text.line()), ""
+            locator, self._fault = (record, text.line()), ""
             try:
                 value, end = self._element(text)
             except _TooLarge as error:
-                yield location, None, str(error)
+                yield locator, None, str(error)
                 text.skip()
                 value, end = None, text.at
             except InputError:  # which is a ValueError
                 raise
             except RecursionError:
-                raise InputError(f"{self.place(location)} {_TOO_DEEP}.") from None
+                raise InputError(f"{self.place(locator)} {_TOO_DEEP}.") from None
             except ValueError as error:
                 reason = error.msg if isinstance(error, json.JSONDecodeError) else error
                 raise InputError(
-                    f"{self.place(location)} is not valid JSON: {reason}; expected one array of records, [{{…}}, {{…}}]."
+                    f"{self.place(locator)} is not valid JSON: {reason}; expected one array of "
+                    f"records, [{{…}}, {{…}}]."
                 ) from None
             if end > text.at:
                 size, limit = end - text.at, self.file.max_record
                 fault = self._fault or self._surrogate_fault(text.buffer[text.at : end], value)
                 text.at = end
-                yield location, value, self.file.too_large(size) if size > limit else fault
+                yield locator, value, self.file.too_large(size) if size > limit else fault
             following = text.next()
             if following == ",":
                 text.at += 1
@@ -278,7 +278,7 @@ class _TooLarge(Exception):
 
 
 class _TextBuffer:
-    """The text of a file from a place on that moves, with as much of what follows as was asked for."""
+    """The text of a file from the current position on, as far as it was read."""
 
     def __init__(self, file: File):
         self._file, self._pieces = file, self._decoded()
@@ -298,7 +298,7 @@ class _TextBuffer:
             raise InputError(f"{self._file} is not UTF-8 text; expected UTF-8. Save it as UTF-8.") from None
 
     def more(self) -> bool:
-        """Read on, as much again as is held; whether there was something."""
+        """Read on, as much again as the buffer holds; False at the end of the file."""
         self.line()
         pieces = [self.buffer[self.at :]]
         fault = (
@@ -317,7 +317,7 @@ class _TextBuffer:
         return has_grown
 
     def skip(self) -> None:
-        """Go behind the value at this place, whatever its size, without holding it."""
+        """Skip the value at the current position, whatever its size, without holding it."""
         depth, in_text = 0, False
         while True:
             match = (_IN_TEXT if in_text else _NESTED if depth else _ENDING).search(self.buffer, self.at)
@@ -345,13 +345,13 @@ class _TextBuffer:
                 return
 
     def line(self) -> int:
-        """The number of the line at this place."""
+        """The number of the line at the current position."""
         self._line += self.buffer.count("\n", self._counted_to, self.at)
         self._counted_to = self.at
         return self._line
 
     def next(self) -> str:
-        """The next character that is no white space, where the place is then; "" at the end."""
+        """Move to the next character that is no white space, and return it; "" at the end."""
         while True:
             match = _WHITE.match(self.buffer, self.at)
             self.at = match.end() if match else self.at
@@ -362,7 +362,7 @@ class _TextBuffer:
 
 
 class _ColumnBuilder:
-    """Columns that grow by records; most of those that were seen before say what each column holds."""
+    """Columns that grow by records; the type of each is what most of the first records have in it."""
 
     def __init__(
         self,
@@ -394,7 +394,7 @@ class _ColumnBuilder:
                 self._widths[name] = _most_common(widths)
 
     def add(self, record: dict[str, Any]) -> str:
-        """Take a record, all of it or nothing; what is wrong with it, "" as a rule."""
+        """Add a record, all of it or nothing, and return what is wrong with it: "" if nothing is."""
         if self._expected_fields is not None and record.keys() != self._expected_fields:
             differing = ", ".join(sorted(map(brief, record.keys() ^ self._expected_fields))[:8])
             return f"differs from other records in its fields: {differing}; expected the same fields"
@@ -434,7 +434,10 @@ class _ColumnBuilder:
             description = (
                 f"{len(value)} numbers" if numeric else f"{brief(value)}, which is no list of numbers,"
             )
-            return f"has {description} in the field {brief(name)} and other records {width} numbers; expected one length"
+            return (
+                f"has {description} in the field {brief(name)} and other records {width} numbers; "
+                "expected one length"
+            )
         try:
             finite = (
                 all(map(math.isfinite, value)) if numeric else not (kind == "a number" and value in _INFINITE)
@@ -444,7 +447,7 @@ class _ColumnBuilder:
         return "" if finite else f"holds a number in the field {brief(name)} that is beyond any float64"
 
     def take_columns(self) -> dict[str, Any]:
-        """The columns, which begin anew."""
+        """The columns so far; new ones are begun."""
         values, self._values = self._values, {}
         return {
             name: np.frombuffer(values[name]).reshape(-1, self._widths[name])

@@ -1,4 +1,4 @@
-"""Arrow's messages, looked at before they are decoded: a few packed bytes may stand for more than the memory holds.
+"""Arrow's messages, checked before they are decoded: a few packed bytes may stand for more than the memory holds.
 
 A message is a head, a flatbuffer, and a body with the buffers of its columns. A packed buffer begins with the number of
 bytes that it stands for, for which Arrow takes memory without a second look.
@@ -23,16 +23,15 @@ __all__ = ["Blocks", "Limit", "Mapped", "Messages"]
 MAGIC = b"ARROW1"
 CONTINUATION = b"\xff" * 4  # in front of a message's length, since version 0.15
 DICTIONARY, BATCH = 2, 3  # what the head of a message is about
-OLD_MARK = (
-    b"ARROW:experimental_compression"  # how version 0.17 said that buffers are packed; Arrow reads it still
-)
+# How version 0.17 said that buffers are packed; Arrow reads it still.
+OLD_MARK = b"ARROW:experimental_compression"
 PIECE = 16 << 20  # bytes of a stream that are read at a time: a message may claim more than there are
 BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
 BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("padding", "<i4"), ("body", "<i8")])
 
 
 class _Damaged(ValueError):
-    """Bytes that are no message of Arrow's."""
+    """What is wrong with bytes that are no message of Arrow's."""
 
 
 @contextmanager
@@ -49,7 +48,7 @@ def _refuse_damaged(file: File) -> Iterator[None]:
 
 
 class _Table:
-    """A table of a flatbuffer; every place in it is checked, since all of them come from the file."""
+    """A table of a flatbuffer; every offset in it is checked, since all of them come from the file."""
 
     def __init__(self, data: Any, position: int):
         self._data, self._position = data, position
@@ -71,17 +70,17 @@ class _Table:
         return None if position is None else position + _number(self._data, "<I", position)
 
     def number(self, field: int, form: str) -> int:
-        """A number, which is left out where it is 0."""
+        """The number in a field; 0 where the field is left out."""
         position = self._field_position(field)
         return 0 if position is None else _number(self._data, form, position)
 
     def table(self, field: int) -> _Table | None:
-        """A table within this one."""
+        """The table that a field refers to."""
         position = self._target_position(field)
         return None if position is None else _Table(self._data, position)
 
     def records(self, field: int, kind: np.dtype) -> np.ndarray:
-        """A list of records of fixed size."""
+        """The list of records of fixed size that a field refers to."""
         position = self._target_position(field)
         if position is None:
             return np.zeros(0, kind)
@@ -121,7 +120,7 @@ def _record_batch(head: Any) -> _Table | None:
 
 
 def _packed_buffers(head: Any) -> np.ndarray | None:
-    """The places in the body of the packed buffers of a message; None where they are not packed."""
+    """The positions in the body of the packed buffers of a message; None where they are not packed."""
     batch = _record_batch(head)
     if batch is None or (batch.table(3) is None and OLD_MARK not in bytes(head)):
         return None
@@ -129,7 +128,7 @@ def _packed_buffers(head: Any) -> np.ndarray | None:
 
 
 def _row_count(head: Any) -> int:
-    """The rows of a message, which take no byte of it where they are all the same."""
+    """The number of rows of a message, which may take no byte of it where they are all the same."""
     batch = _record_batch(head)
     return 0 if batch is None else batch.number(0, "<q")
 
@@ -147,9 +146,8 @@ def _unpacked_size(head: Any, body: Any) -> int:
     lengths_unpacked = np.frombuffer(body, np.uint8)[offsets[:, None] + np.arange(8)].view("<i8")[:, 0]
     if (lengths_unpacked < -1).any():
         raise _Damaged("a packed buffer has a negative length")
-    return sum(
-        np.where(lengths_unpacked == -1, lengths, lengths_unpacked).tolist()
-    )  # −1: it is stored as it is
+    # The sentinel −1 stands before a buffer that is stored as it is.
+    return sum(np.where(lengths_unpacked == -1, lengths, lengths_unpacked).tolist())
 
 
 class Limit:
@@ -174,10 +172,8 @@ class Limit:
         with _refuse_damaged(self.file):
             unpacked_bytes, rows = _unpacked_size(head, body), _row_count(head)
         self._check(f"{self.file} has a record batch of", unpacked_bytes, len(body))
-        self._unpacked_bytes, self._packed_bytes = (
-            self._unpacked_bytes + unpacked_bytes,
-            self._packed_bytes + len(body),
-        )
+        self._unpacked_bytes += unpacked_bytes
+        self._packed_bytes += len(body)
         self._rows += rows
         packed = self.packed
         self._check(f"{self.file} has", self._unpacked_bytes, packed)
@@ -189,20 +185,21 @@ class Limit:
 
     @property
     def packed(self) -> int:
-        """What the messages have: of a packed stream in a packed stream, what there really is."""
+        """The packed bytes that were read: those of the gzipped stream, where the messages come from one."""
         return getattr(self._stream, "packed_bytes", self._packed_bytes if self._size is None else self._size)
 
     def _check(self, beginning: str, unpacked_bytes: int, packed: int) -> None:
         if unpacked_bytes > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
-                f"{beginning} {bytes_shown(packed)} and says that it unpacks to {bytes_shown(unpacked_bytes)}, more than "
+                f"{beginning} {bytes_shown(packed)} and says that it unpacks to "
+                f"{bytes_shown(unpacked_bytes)}, more than "
                 f"{LARGEST_RATIO} times as much: it may be made to fill the memory. If you trust it, write it again "
                 f"without compression, or see that {RAISED}."
             )
 
 
 def _next_message(read: Callable[[int], Any]) -> list[Any]:
-    """The next message of a stream in pieces: marks and lengths, the head, the body. Without a head at its end."""
+    """The next message of a stream in pieces: marks and lengths, head, body; no head and body at the end of it."""
     marks = [read(4)]
     if bytes(marks[0]) == CONTINUATION:
         marks.append(read(4))
@@ -241,7 +238,7 @@ class Messages:
         self._ended = False
 
     def read(self, size: int) -> Any:
-        """So many bytes, fewer at the end; not copied where they are a piece of a message."""
+        """Up to this many bytes, fewer at the end; not copied where they are a piece of a message."""
         pieces: list[Any] = []
         while size > 0 and self._fill():
             piece = self._pieces.popleft()
@@ -288,7 +285,7 @@ class Mapped(Messages):
         return data
 
     def close(self) -> None:
-        """Nothing is left to close: what was read goes on to hold the file."""
+        """Close nothing: the arrays that were read go on to hold the file."""
         self.closed = True
 
 

@@ -1,4 +1,4 @@
-"""What a Parquet file really holds, told by the heads of its pages, before any of them is decoded.
+"""The heads of the pages of a Parquet file, which tell what it really holds before any page is decoded.
 
 A page is unpacked whole, and a few of its bytes may stand for any number of values: of one that comes again and again,
 or of lists in lists. The sizes in the table of contents may be wrong; those in front of each page are what the library
@@ -25,9 +25,8 @@ __all__ = ["PART_BYTES", "Contents", "Plan", "plan_of"]
 PART_BYTES = 64 << 20  # of a part: fewer records than asked for where they are larger than that
 LARGEST_PAGE = 4  # times the bytes of a record that a page may unpack to …
 PAGE_RATIO = 16  # … and beyond so many times its own: it is unpacked whole
-LIST_RATIO = (
-    64  # from which on the lengths of lists are looked at: a few bytes may stand for one of any length
-)
+# Bytes unpacked for each packed one from which on the lengths of lists are read: few may stand for one of any length.
+LIST_RATIO = 64
 LONG_ENTRY = 4096  # bytes of a dictionary from which on its longest entry is looked for
 HEAD = 256  # bytes that are read for the head of a page; its statistics may make it longer
 LONGEST_HEAD = 16 << 20
@@ -42,7 +41,7 @@ REPEATED = 2
 
 
 class _Damaged(Exception):
-    """Bytes that are not what they should be."""
+    """What is wrong with bytes that are not as the format has them."""
 
 
 # ---------------------------------------------------------------------------------------------------- Thrift, compact
@@ -52,13 +51,13 @@ _DEEPEST = 64
 
 
 class _Thrift:
-    """Fields one after another. What is not asked for is skipped."""
+    """A reader of Thrift's compact form: values one after another, from which what is not needed is skipped."""
 
     def __init__(self, data: bytes):
         self.data, self.at = data, 0
 
     def varint(self) -> int:
-        """A number without a sign."""
+        """An unsigned integer."""
         data, at = self.data, self.at
         byte = data[at]
         at += 1
@@ -77,7 +76,7 @@ class _Thrift:
         return value
 
     def number(self) -> int:
-        """A whole number."""
+        """A signed integer, in zigzag form."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
@@ -108,7 +107,7 @@ class _Thrift:
             yield name, head & 15
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Go behind a value."""
+        """Skip a value of a type."""
         if kind <= 2:  # true or false, told by the type
             return
         if kind == _BYTE:
@@ -341,7 +340,7 @@ def _pages(file: Any, chunk: Chunk) -> Iterator[Page]:
 
 
 def _unpack(file: Any, page: Page, codec: int) -> bytes | None:
-    """What a page holds, whose size was checked; None where it is packed in a way that is not known here."""
+    """The unpacked bytes of a page, whose size was checked; None where its codec is not known here."""
     file.seek(page.start)
     data = file.read(page.packed)
     if codec == UNPACKED:
@@ -371,14 +370,14 @@ def _longest_entry(file: Any, page: Page, codec: int) -> int:
 
 
 class _Lists:
-    """The longest list, from the levels of pages that come one after another: 0 where one begins."""
+    """The length of the longest list, from the repetition levels of consecutive pages: 0 where a list begins."""
 
     def __init__(self, depth: int):
         self._bits = depth.bit_length()
         self.longest = self._current = 0
 
     def add(self, data: bytes, values: int) -> None:
-        """The levels of one page: runs of one value, and groups of eight that are packed."""
+        """Add the repetition levels of one page: runs of one value, and bit-packed groups of eight."""
         thrift = _Thrift(data)
         while values > 0 and thrift.at < len(data):
             head = thrift.varint()
@@ -431,13 +430,13 @@ class _ChunkSummary:
     value_bytes: float = 0.0  # bytes of a value, in the page where they are largest
     is_coded: bool = False  # whether all pages refer to a dictionary
     longest_entry: int = 0  # bytes of its longest entry
-    longest: int | None = None  # values of the longest list, where that was looked at
+    longest_list: int | None = None  # values of the longest list, where that was looked at
 
 
 def plan_of(
     opened: Any, size: int, columns: Sequence[str], texts: Sequence[str], rows: int, file: File
 ) -> Plan:
-    """Look at the pages of the wanted columns, and refuse what would fill the memory at once.
+    """How to read the columns of a file, by the heads of their pages; refuses what would fill the memory at once.
 
     Parameters
     ----------
@@ -489,19 +488,21 @@ def plan_of(
 
 
 def _bytes_per_row(summary: _ChunkSummary, leaf: Leaf, rows: int, file: File, first_row: int) -> float:
-    """The bytes that a leaf adds to a row, at most; a list that is too long to be made at all is an error."""
+    """An upper bound on the bytes that a leaf adds to a row; a list that is too long for a record is an error."""
     if not leaf.depth:
         return summary.value_bytes
-    if summary.longest is not None and summary.longest * summary.value_bytes > file.max_record:
+    if summary.longest_list is not None and summary.longest_list * summary.value_bytes > file.max_record:
         raise InputError(
-            f"{file} has a list of {summary.longest:,} values in the column {brief(leaf.column)}, among rows {first_row:,} "
-            f"to {first_row + rows - 1:,}; expected a record of at most {bytes_shown(file.max_record)}, unless {RAISED}."
+            f"{file} has a list of {summary.longest_list:,} values in the column {brief(leaf.column)}, "
+            f"among rows {first_row:,} "
+            f"to {first_row + rows - 1:,}; expected a record of at most {bytes_shown(file.max_record)}, "
+            f"unless {RAISED}."
         )
     mean = summary.unpacked / rows
     return (
         mean
-        if summary.longest is None
-        else max(mean, min(summary.longest, summary.values) * summary.value_bytes)
+        if summary.longest_list is None
+        else max(mean, min(summary.longest_list, summary.values) * summary.value_bytes)
     )
 
 
@@ -512,6 +513,7 @@ def _summarize_group(
 
 
 def _summarize(opened: Any, chunk: Chunk, leaf: Leaf, file: File) -> _ChunkSummary:
+    """What the pages of a chunk stand for; a page that unpacks to far too much is an error."""
     summary, pages = _ChunkSummary(is_coded=True), []
     page_limit = max(PART_BYTES, LARGEST_PAGE * file.max_record)
     for page in _pages(opened, chunk):
@@ -534,12 +536,12 @@ def _summarize(opened: Any, chunk: Chunk, leaf: Leaf, file: File) -> _ChunkSumma
             summary.unpacked += int(value_bytes * page.values)
             summary.value_bytes = max(summary.value_bytes, value_bytes)
     if leaf.depth and summary.unpacked > page_limit and summary.unpacked > LIST_RATIO * summary.packed:
-        summary.longest = _longest_list(opened, pages, chunk.codec, leaf.depth)
+        summary.longest_list = _longest_list(opened, pages, chunk.codec, leaf.depth)
     return summary
 
 
 def _value_bytes(page: Page, leaf: Leaf, is_coded: bool, longest_entry: int) -> float:
-    """The bytes of a value of a page, at most on average of any that come one after another."""
+    """The bytes of a value of a page: an upper bound on the mean over any run of values."""
     if leaf.width is not None:
         return leaf.width
     if is_coded:
@@ -549,6 +551,7 @@ def _value_bytes(page: Page, leaf: Leaf, is_coded: bool, longest_entry: int) -> 
 
 
 def _longest_list(opened: Any, pages: Sequence[Page], codec: int, depth: int) -> int:
+    """The values of the longest list in pages; all values where they cannot be unpacked here."""
     lists, total = _Lists(depth), 0
     for page in pages:
         total += page.values

@@ -1,4 +1,4 @@
-"""Columns of batches → Parquet files that are there when they are complete, and not before."""
+"""Writing columns of batches to Parquet files, which appear when they are complete, and not before."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Layout:
         if set(batch_schema.names) != set(self.schema.names):
             differing = sorted(set(batch_schema.names) ^ set(self.schema.names))
             raise InputError(
-                f"{place} and what was read before differ in their columns, such as {brief(differing[0])}; expected the same "
+                f"{place} and what was read before differ in their columns, such as "
+                f"{brief(differing[0])}; expected the same "
                 "columns throughout. Name the ones to keep with columns=."
             )
         if batch_schema == self.schema:
@@ -82,7 +83,8 @@ class Layout:
         conflicts = [name for name in names if name in self.schema.names]
         if conflicts:
             raise InputError(
-                f"the source has a column {conflicts[0]!r} of its own; expected none of that name, because it is written "
+                f"the source has a column {conflicts[0]!r} of its own; expected none of that name, "
+                "because it is written "
                 "beside the others. Leave it out: name the columns to keep with columns=."
             )
 
@@ -224,7 +226,7 @@ class Output:
 
 @contextmanager
 def _reporting_errors(target: Path) -> Iterator[None]:
-    """Trouble with the disk, or with what Parquet has no form for, as our error."""
+    """Turn errors of the disk, and types that Parquet does not have, into an `InputError`."""
     try:
         yield
     except OSError as error:
@@ -244,9 +246,9 @@ def _output_names(files: Sequence[File]) -> list[str]:
 
     Examples
     --------
-    >>> _names([File.of("a/x.csv.gz"), File.of("a/y.csv.gz")])
+    >>> _output_names([File.of("a/x.csv.gz"), File.of("a/y.csv.gz")])
     ['x.parquet', 'y.parquet']
-    >>> _names([File.of("a/x.csv"), File.of("b/x.csv")])
+    >>> _output_names([File.of("a/x.csv"), File.of("b/x.csv")])
     ['part-00000.parquet', 'part-00001.parquet']
     """
     if all(file.ending in PICTURES for file in files):  # a file for each would have one row

@@ -297,7 +297,8 @@ def _refuse_columns(readers: list[Reader], selection: ColumnSelection, form: str
     file = readers[0].file
     if form is None and file.path is None and file.ending == ".txt" and selection.named_columns:
         raise InputError(
-            f"{file} was taken for lines of text, and the column {selection.named_columns[0]!r} is named; expected a form "
+            f"{file} was taken for lines of text, and the column {selection.named_columns[0]!r} is "
+            "named; expected a form "
             "with columns. Say which it is with format= (--format), such as csv."
         )
 
@@ -452,7 +453,8 @@ class ColumnSelection:
             repetition = "" if reader.is_header_doubtful() else " and comes again as a sample"
             warn(
                 f"the first line of {reader.file}, {brief(name)}, was taken for the name of its only column"
-                f"{repetition}; is it a sample, too? {reader.header_advice([name])} If it is none, name the column with "
+                f"{repetition}; is it a sample, too? {reader.header_advice([name])} If it is none, name "
+                "the column with "
                 "samples= (--column).",
                 UserWarning,
             )

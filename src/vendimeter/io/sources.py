@@ -36,10 +36,10 @@ __all__ = [
     "VALUE_MEMORY",
     "File",
     "begins_object",
+    "count_values",
     "files_of",
     "guarded",
     "is_pipe",
-    "count_values",
     "sniff",
     "telling",
 ]
@@ -371,7 +371,7 @@ class _PeekableStream:
         return self._buffer[:size]
 
     def _read_stream(self, size: int) -> bytes:
-        """This many bytes of the stream; fewer only at its end."""
+        """The next bytes of the stream; fewer only at its end."""
         pieces: list[bytes] = []
         # A buffered stream gives less than was asked for at its end only.
         reads_fully = isinstance(self._stream, io.BufferedIOBase)

@@ -394,7 +394,7 @@ def _escape_formula(text: str) -> str:
 
     Examples
     --------
-    >>> [_safe(text) for text in ("=1+1", "  +x", "a-b", "a;@x")]
+    >>> [_escape_formula(text) for text in ("=1+1", "  +x", "a-b", "a;@x")]
     ["'=1+1", "'  +x", 'a-b', "a;'@x"]
     """
     pieces = re.split(f"([{CELL_STARTS}])", text)
