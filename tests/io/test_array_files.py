@@ -134,7 +134,7 @@ def test_what_is_no_column_says_why(tmp_path):
     for name, word in [("note", "single value"), ("none", "rows without")]:
         with pytest.raises(InputError, match=f"'{name}' in .* {word}"):
             next(reader.parts([name], 2))
-        assert word in str(reader.no_column(name))
+        assert word in str(reader.missing_column_error(name))
     with pytest.raises(UnknownNameError, match="'y'"):
         next(reader.parts(["y"], 2))
 
@@ -161,7 +161,7 @@ def test_arrays_of_different_lengths_are_read_apart(tmp_path, way, ending):
         ):
             next(reader.parts(columns, 2))
     with pytest.raises(InputError, match=r"'sigma' in .* has 6 rows and 'features' 5"):
-        reader.whole(["sigma", "features"])
+        reader.mapped_part(["sigma", "features"])
     for columns in (["features"], ["sigma", "mu"]):
         found = columns_of(opened(way, tmp_path, ending, data), columns)
         assert list(found) == columns
@@ -215,7 +215,7 @@ def test_a_plain_file_is_mapped_whole_or_in_parts(tmp_path, order):
     X = np.array(RNG.standard_normal((50, 8)).astype(np.float16), order=order)
     reader = opened("file", tmp_path, ".npy", npy(X))
     reader.names()
-    part = reader.whole(["data"])
+    part = reader.mapped_part(["data"])
     assert part is not None
     assert isinstance(part.columns["data"], np.memmap)
     assert part.columns["data"].dtype == np.float16
@@ -223,10 +223,10 @@ def test_a_plain_file_is_mapped_whole_or_in_parts(tmp_path, order):
     assert part.place(7).startswith("row 7 of ")
     for way in WAYS[1:]:
         other = opened(way, tmp_path, ".npy", npy(X))
-        assert other.whole(["data"]) is None
+        assert other.mapped_part(["data"]) is None
         np.testing.assert_array_equal(columns_of(other)["data"], X)
-    assert opened("file", tmp_path, ".npz", npz(data=X)).whole(["data"]) is None
-    assert opened("file", tmp_path, ".npy", npy(X.astype(">f2"))).whole(["data"]) is None
+    assert opened("file", tmp_path, ".npz", npz(data=X)).mapped_part(["data"]) is None
+    assert opened("file", tmp_path, ".npy", npy(X.astype(">f2"))).mapped_part(["data"]) is None
 
 
 def test_large_rows_make_small_parts(tmp_path, monkeypatch):
@@ -281,7 +281,7 @@ def test_many_arrays_of_one_file_are_read_with_few_files_open(
     entries = {name: entry("F64", (4,), (32 * i, 32 * i + 32)) for i, name in enumerate(arrays)}
     joined = b"".join(array.tobytes() for array in arrays.values())
     reader = opened("file", tmp_path, ending, npz(**arrays) if ending == ".npz" else tensors(entries, joined))
-    assert reader.whole(reader.names()) is None
+    assert reader.mapped_part(reader.names()) is None
     found = columns_of(reader)
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -321,7 +321,7 @@ def test_empty_files_and_arrays(tmp_path, ending):
         reader = opened(way, tmp_path, ending, data)
         assert reader.names() == ["data"]
         assert list(reader.parts(None, 10)) == []
-        assert reader.whole(["data"]) is None
+        assert reader.mapped_part(["data"]) is None
 
 
 # ------------------------------------------------------------------------------------------------------ safetensors
@@ -359,7 +359,7 @@ def test_bfloat16_becomes_float32_exactly(tmp_path):
 def test_tensors_are_mapped_whole_where_they_are_aligned(tmp_path):
     library = pytest.importorskip("safetensors.numpy")
     X = RNG.standard_normal((9, 2))
-    part = opened("file", tmp_path, ".safetensors", library.save({"x": X})).whole(["x"])
+    part = opened("file", tmp_path, ".safetensors", library.save({"x": X})).mapped_part(["x"])
     assert part is not None
     assert isinstance(part.columns["x"], np.memmap)
     np.testing.assert_array_equal(part.columns["x"], X)
@@ -367,7 +367,7 @@ def test_tensors_are_mapped_whole_where_they_are_aligned(tmp_path):
     odd = opened(
         "file", tmp_path, ".safetensors", tensors(header + b" " * (1 - len(header) % 2), X.tobytes())
     )
-    assert odd.whole(["x"]) is None
+    assert odd.mapped_part(["x"]) is None
     found = next(odd.parts(None, 100)).columns["x"]
     assert found.flags.aligned
     np.testing.assert_array_equal(found, X)

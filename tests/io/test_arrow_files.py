@@ -896,7 +896,7 @@ def test_splits_come_one_after_another_or_one_by_its_path(dataset: Any, tmp_path
 def test_it_needs_no_datasets_library(dataset: Any, tmp_path: Path) -> None:
     dataset.save_to_disk(tmp_path / "d")
     script = (
-        "import sys; from vendimeter.io.arrow import HuggingFace as H; from vendimeter.io.base import Broken; "
+        "import sys; from vendimeter.io.arrow import HuggingFace as H; from vendimeter.data.collection import Broken; "
         "from vendimeter.io.sources import File; "
         "p = list(H(File.of(sys.argv[1]), Broken()).parts(None, 100)); "
         "print(p[0].columns['matrix'].shape, 'datasets' in sys.modules)"

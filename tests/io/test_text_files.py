@@ -17,8 +17,9 @@ from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
 from vendimeter.io import json as json_files
 from vendimeter.io import sources
+from vendimeter.io.json import Json
 from vendimeter.io.sources import File
-from vendimeter.io.text import Delimited, Fasta, Json, Lines, Smiles
+from vendimeter.io.text import Delimited, Fasta, Lines, Smiles
 from vendimeter.io.text_forms import numbers, vectors
 
 READERS = {
@@ -240,7 +241,7 @@ def test_the_fields_are_those_of_the_first_hundred_records(monkeypatch):
     lines = "".join(json.dumps(record) + "\n" for record in [*records, {"later": 0}])
     found = reader(".jsonl", lines)
     assert found.names() == ["id", "a", "b", "late"]
-    assert found.usual() == ["id", "a"]
+    assert found.default_columns() == ["id", "a"]
     assert read(".jsonl", lines, ["id"], skip=True)[0] == {"id": list(range(101))}
     with pytest.raises(InputError, match=r"line 1 of .* has no field 'b'"):
         read(".jsonl", lines, ["b"])
@@ -314,7 +315,7 @@ def test_the_work_grows_with_the_columns_and_not_with_their_square(ending):
     names = [Name(f"c{i}") for i in range(500)]
     if ending == ".csv":
         found = reader(ending, ",".join("1" * 500) + "\n")
-        assert found._checked(1, names, "") is names
+        assert found._check_names(1, names, "") is names
         found._names = names
         next(found.parts(names, 10))
     else:

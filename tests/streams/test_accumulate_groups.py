@@ -383,7 +383,9 @@ def test_what_labels_take_in_truth(kind: str) -> None:
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert {part.held for part in list(total._held.values())[10:]} == {kind if options == {} else "nothing"}
+    assert {part.held for part in list(total._accumulators.values())[10:]} == {
+        kind if options == {} else "nothing"
+    }
     assert 0.5 * total.nbytes <= taken <= 1.2 * total.nbytes
 
 
@@ -426,8 +428,11 @@ def test_memory_is_never_exceeded(
         except TooLargeError:
             refused[i : i + 5] = True
         assert total.nbytes <= memory
-        own = [SPARSE_LABEL_BYTES if part.held == "sparse" else LABEL_BYTES for part in total._held.values()]
-        assert total.nbytes == sum(part.nbytes for part in total._held.values()) + sum(own)
+        own = [
+            SPARSE_LABEL_BYTES if part.held == "sparse" else LABEL_BYTES
+            for part in total._accumulators.values()
+        ]
+        assert total.nbytes == sum(part.nbytes for part in total._accumulators.values()) + sum(own)
     assert refused.any() != spills
     found, expected = total.score(), vm.score_groups(rows[~refused], by=BY[~refused])
     assert found.labels == expected.labels

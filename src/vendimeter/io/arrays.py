@@ -20,7 +20,7 @@ import numpy as np
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief, shape_of
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
-from vendimeter.io.stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, filled
+from vendimeter.io.stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, read_exactly
 
 __all__ = ["Npy", "Npz", "Safetensors"]
 
@@ -72,13 +72,13 @@ class Npy(Arrays):
             source = self.file.open()
             if self.file.stream is None:
                 stack.enter_context(source)
-            stored = _header(source.read, "data")
+            stored = _read_header(source.read, "data")
             if self._is_plain:
                 _check_size(stored, os.fstat(source.fileno()).st_size)
         return [stored]
 
     def _scan_archive(self) -> list[Stored]:
-        found: list[Stored] = []
+        stored_arrays: list[Stored] = []
         with ExitStack() as stack:
             source, size = self._seekable(stack)
             archive = stack.enter_context(zipfile.ZipFile(source))
@@ -97,45 +97,45 @@ class Npy(Arrays):
                 )
             if sum(info.compress_size for info in infos) > size:
                 raise Unreadable("its arrays claim more bytes than it has")
-            unpacked = packed = 0
+            unpacked_bytes = packed_bytes = 0
             for name, info in self._members.items():
                 with archive.open(info) as member:
-                    stored = _header(member.read, name)
+                    stored = _read_header(member.read, name)
                 if not stored.dtype.hasobject:
                     _check_size(stored, info.file_size)
                 # Texts and labels become values of Python.
-                unpacked += info.file_size + VALUE_BYTES * max(stored.values, *stored.shape[:1], 0)
-                packed = self._packed or packed + info.compress_size
-                if unpacked > self.file.max_record + LARGEST_RATIO * packed:
+                unpacked_bytes += info.file_size + VALUE_BYTES * max(stored.text_count, *stored.shape[:1], 0)
+                packed_bytes = self._packed or packed_bytes + info.compress_size
+                if unpacked_bytes > self.file.max_record + LARGEST_RATIO * packed_bytes:
                     raise InputError(
                         f"{brief(name)} in {self.file} unpacks to more than {LARGEST_RATIO} times its size: it may be "
                         "made to fill the memory. If you trust it, load it yourself and save it with np.savez, or see "
                         f"that {RAISED}."
                     )
-                found.append(stored)
-        return found
+                stored_arrays.append(stored)
+        return stored_arrays
 
-    def _opened(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
+    def _open_rows(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
         if self._members is not None:
             members, (source, _) = self._members, self._seekable(stack)
             archive = stack.enter_context(zipfile.ZipFile(source))
 
-            def unpacked(stored: Stored) -> Streamed:
+            def open_member(stored: Stored) -> Streamed:
                 member = stack.enter_context(archive.open(members[stored.name]))
-                filled(member.read, stored.offset, "a header")
+                read_exactly(member.read, stored.offset, "a header")
                 return Streamed(member.read, stored)
 
-            return unpacked
-        source, plain = stack.enter_context(self.file.open()), self._is_plain
+            return open_member
+        source, is_plain = stack.enter_context(self.file.open()), self._is_plain
 
-        def single(stored: Stored) -> Mapped | Streamed:
-            if plain:
+        def open_single(stored: Stored) -> Mapped | Streamed:
+            if is_plain:
                 return Mapped(source, stored)
             if self.file.stream is None:  # it was opened anew
-                filled(source.read, stored.offset, "a header")
+                read_exactly(source.read, stored.offset, "a header")
             return Streamed(source.read, stored)
 
-        return single
+        return open_single
 
 
 class Npz(Npy):
@@ -159,8 +159,8 @@ class Npz(Npy):
     {'labels': array([0, 1, 2])}
     """
 
-    def _assign(self, columns: dict[str, tuple[Stored, str | None]]) -> None:
-        super()._assign(columns)
+    def _assign_roles(self, columns: dict[str, tuple[Stored, str | None]]) -> None:
+        super()._assign_roles(columns)
         if "arr_0" not in columns or columns.keys() - {"arr_0", "arr_1", *_STATISTICS}:
             return
         self.samples = "arr_0"
@@ -171,27 +171,27 @@ class Npz(Npy):
             self.label = "arr_1"
 
 
-def _header(read: Callable[[int], bytes], name: str) -> Stored:
-    """What the first bytes of a .npy file say; NumPy's own functions read them, and none of them unpickles."""
-    start = bytes(filled(read, 10, "a NumPy file"))
+def _read_header(read: Callable[[int], bytes], name: str) -> Stored:
+    """The array that the header of a .npy file describes; NumPy's own functions read it, and none unpickles."""
+    start = bytes(read_exactly(read, 10, "a NumPy file"))
     if not start.startswith(_MAGIC):
         raise Unreadable(f"it begins with {brief(start)}")
     version = (start[6], start[7])
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise Unreadable(f"it is of the unknown version {version[0]}.{version[1]}")
     if version != (1, 0):
-        start += filled(read, 2, "a header")
+        start += read_exactly(read, 2, "a header")
     length = int.from_bytes(start[8:], "little")
     if length > LONGEST_HEADER:
         raise Unreadable(f"its header claims {length:,} bytes")
-    text = io.BytesIO(start[8:] + filled(read, length, "a header"))
-    reading: Any = (
+    text = io.BytesIO(start[8:] + read_exactly(read, length, "a header"))
+    read_array_header: Any = (
         np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            shape, fortran, dtype = reading(text, max_header_size=LONGEST_HEADER)
+            shape, fortran, dtype = read_array_header(text, max_header_size=LONGEST_HEADER)
             if version == (3, 0) and dtype.names is not None:  # as 2.0, but for the letters of names
                 dtype.names = tuple(field.encode("latin1").decode("utf-8") for field in dtype.names)
     except _HEADER_ERRORS:
@@ -202,12 +202,13 @@ def _header(read: Callable[[int], bytes], name: str) -> Stored:
 
 
 def _check_size(stored: Stored, size: int) -> None:
-    claimed = stored.offset + stored.size
+    """Refuse a file or member whose size is not what the header of its array says."""
+    claimed = stored.offset + stored.nbytes
     if stored.dtype.hasobject or claimed == size:
         return
-    short = "it was cut short: " if claimed > size else ""
+    cause = "it was cut short: " if claimed > size else ""
     raise Unreadable(
-        f"{short}the header of {brief(stored.name)} says {stored.claim}, which makes {claimed:,} bytes, and there are "
+        f"{cause}the header of {brief(stored.name)} says {stored.claim}, which makes {claimed:,} bytes, and there are "
         f"{size:,}"
     )
 
@@ -233,42 +234,42 @@ class Safetensors(Arrays):
             "fetch it again."
         )
 
-    def _opened(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
+    def _open_rows(self, stack: ExitStack) -> Callable[[Stored], Mapped | Streamed]:
         source, _ = self._seekable(stack)
-        held = self._held
+        data = self._buffer
 
         def rows(stored: Stored) -> Mapped | Streamed:
-            if held is None:
+            if data is None:
                 return Mapped(source, stored)
-            own = io.BytesIO(held)  # with a place of its own in the same bytes
-            own.seek(stored.offset)
-            return Streamed(own.read, stored, to_end=False)
+            stream = io.BytesIO(data)  # with a place of its own in the same bytes
+            stream.seek(stored.offset)
+            return Streamed(stream.read, stored, to_end=False)
 
         return rows
 
     def _scan(self) -> list[Stored]:
         with ExitStack() as stack:
             source, size = self._seekable(stack)
-            length = int.from_bytes(filled(source.read, 8, "the length of a header"), "little")
+            length = int.from_bytes(read_exactly(source.read, 8, "the length of a header"), "little")
             if length > min(LONGEST_LIST, size - 8):
                 raise Unreadable(f"it has {size:,} bytes and claims a header of {length:,}")
             text = source.read(length)
         try:
-            described = text.decode("utf-8")
-            fault = self.file.crowded(described)
+            header_text = text.decode("utf-8")
+            fault = self.file.too_many_values(header_text)
             if fault:
                 raise Unreadable(f"its header {fault}")
-            header = json.loads(described, object_pairs_hook=_each_once)
+            header = json.loads(header_text, object_pairs_hook=_unique_names)
         except (ValueError, RecursionError):
             raise Unreadable("its header is not valid JSON") from None
         if not isinstance(header, dict):
             raise Unreadable("its header is no object")
         start, end = 8 + length, 0
-        found, ranges = [], []
+        tensors, ranges = [], []
         for name, entry in header.items():
             if name == "__metadata__":
                 continue
-            found.append(_tensor(name, entry, start))
+            tensors.append(_tensor(name, entry, start))
             ranges.append(entry["data_offsets"])
         for first, stop in sorted(ranges):
             if first != end:
@@ -278,7 +279,7 @@ class Safetensors(Arrays):
             end = stop
         if start + end != size:
             raise Unreadable(f"its tensors end at byte {start + end:,}, and it has {size:,}")
-        return found
+        return tensors
 
 
 def _tensor(name: str, entry: Any, start: int) -> Stored:
@@ -290,12 +291,14 @@ def _tensor(name: str, entry: Any, start: int) -> Stored:
     if offsets[1] < offsets[0]:
         raise Unreadable(f"{brief(name)} ends before it begins, at byte {offsets[1]:,}")
     if kind not in _DTYPES:
-        odd = f"holds numbers of the type {brief(kind)}; expected one of {', '.join(_DTYPES)}. Save it as F32"
-        return Stored(name, np.dtype("V1"), tuple(shape), start + offsets[0], odd=odd)
-    stored = Stored(name, np.dtype(_DTYPES[kind]), tuple(shape), start + offsets[0], bfloat=kind == "BF16")
-    if stored.size != offsets[1] - offsets[0]:
+        fault = (
+            f"holds numbers of the type {brief(kind)}; expected one of {', '.join(_DTYPES)}. Save it as F32"
+        )
+        return Stored(name, np.dtype("V1"), tuple(shape), start + offsets[0], fault=fault)
+    stored = Stored(name, np.dtype(_DTYPES[kind]), tuple(shape), start + offsets[0], is_bfloat=kind == "BF16")
+    if stored.nbytes != offsets[1] - offsets[0]:
         raise Unreadable(
-            f"{brief(name)} is {kind} of shape {shape_of(shape)}, which makes {stored.size:,} bytes, and has "
+            f"{brief(name)} is {kind} of shape {shape_of(shape)}, which makes {stored.nbytes:,} bytes, and has "
             f"{offsets[1] - offsets[0]:,}"
         )
     return stored
@@ -305,8 +308,9 @@ def _are_counts(values: Any) -> TypeGuard[list[int]]:
     return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, with an error for a name that comes twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a name twice")
-    return found
+    return fields

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vendimeter.data import arrow as _arrow
+from vendimeter.data import arrow
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, brief, printable
 from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io.parquet_pages import plan_of
-from vendimeter.io.record_batches import RecordBatches, read_json, strings, within
+from vendimeter.io.record_batches import RecordBatches, check_names, path_within, read_json
 from vendimeter.io.sources import GZIP, File, guarded
 from vendimeter.optional import require
 
@@ -23,9 +23,9 @@ READ_AHEAD = 1 << 20  # bytes of a column of a Parquet file that are read at a t
 
 
 def _path_of(file: File) -> Path:
-    """The path of a Parquet file, whose table of contents is at its end."""
+    """The path of a Parquet file; a folder, a pipe or a gzipped file is an error, as its contents stand at its end."""
     if file.is_folder:
-        raise _is_folder(file, ".parquet")
+        raise _folder_error(file, ".parquet")
     if file.path is not None and not file.path.exists():
         raise InputError(f"there is no file {file}; check its name and folder.")
     if file.path is None or not file.path.is_file():
@@ -41,7 +41,7 @@ def _path_of(file: File) -> Path:
     return file.path
 
 
-def _is_folder(file: File, ending: str) -> InputError:
+def _folder_error(file: File, ending: str) -> InputError:
     assert file.path is not None
     return InputError(
         f"{file} is a folder; expected a file. For all files in it pass the pattern "
@@ -135,7 +135,7 @@ class Parquet(RecordBatches):
 
 
 def _is_text(kind: Any) -> bool:
-    types = _arrow.library().types
+    types = arrow.library().types
     return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
 
 
@@ -153,7 +153,7 @@ class Arrow(RecordBatches):
     >>> folder.cleanup()
     """
 
-    _unpacked: Any = None  # a gzipped file or a pipe
+    _unpacked: Any = None  # the stream of a gzipped file or a pipe
     _stream: Any = None  # of standard input, which is opened once
     _blocks: Blocks | None = None  # of a file, which has a table of contents
     _limit: Limit | None = None
@@ -169,8 +169,8 @@ class Arrow(RecordBatches):
         if self._stream is not None:
             return self._stream
         if self.file.is_folder:
-            raise _is_folder(self.file, ".arrow")
-        pa, ipc = _arrow.library(), require("pyarrow.ipc", extra="files", purpose="reading Arrow files")
+            raise _folder_error(self.file, ".arrow")
+        pa, ipc = arrow.library(), require("pyarrow.ipc", extra="files", purpose="reading Arrow files")
         head = self.file.head()[:8]
         if not head:
             return None
@@ -191,8 +191,8 @@ class Arrow(RecordBatches):
         opened.close()
         options = ipc.IpcReadOptions()
         if columns is not None:
-            places = {name: place for place, name in enumerate(self._head().names)}
-            options.included_fields = [places[name] for name in columns]
+            field_positions = {name: position for position, name in enumerate(self._head().names)}
+            options.included_fields = [field_positions[name] for name in columns]
         mapped = pa.memory_map(str(self.file.path)).read_buffer()
         data, limit = memoryview(mapped).cast("B"), Limit(self.file, mapped.size)
         if head[:6] != b"ARROW1":
@@ -200,11 +200,11 @@ class Arrow(RecordBatches):
             return ipc.open_stream(pa.PythonFile(messages, mode="r"), options=options)
         self._blocks = Blocks(data, limit)
         # To pick columns, the reader of files copies what is mapped; that pays only where they are packed.
-        packed = columns is not None and self._blocks.is_packed()
-        return ipc.open_file(pa.BufferReader(mapped), options=options if packed else None)
+        is_packed = columns is not None and self._blocks.is_packed()
+        return ipc.open_file(pa.BufferReader(mapped), options=options if is_packed else None)
 
-    def _size(self) -> int | None:
-        return super()._size() if self._limit is None else self._limit.packed
+    def _file_bytes(self) -> int | None:
+        return super()._file_bytes() if self._limit is None else self._limit.packed
 
     def _close(self) -> None:
         """Close a gzipped file; what comes from a pipe stays open until its end."""
@@ -267,50 +267,50 @@ class HuggingFace(RecordBatches):
             raise InputError(f"{file} is a file; expected the folder that save_to_disk wrote.")
         self._folder = file.path
         self._splits: list[str] | None = None
-        listed = self._folder / "dataset_dict.json"
-        if listed.exists():
-            self._splits = strings(read_json(listed).get("splits"), listed, "splits")
+        splits_file = self._folder / "dataset_dict.json"
+        if splits_file.exists():
+            self._splits = check_names(read_json(splits_file).get("splits"), splits_file, "splits")
         self._starts: list[tuple[int, str, File]] = []  # first row, split and file of each shard read
 
     def _folders(self) -> list[tuple[str, Path]]:
         if self._splits is None:
             return [("", self._folder)]
-        return [(name, within(self._folder, name, "the split")) for name in self._splits]
+        return [(name, path_within(self._folder, name, "the split")) for name in self._splits]
 
     def _shards(self) -> list[tuple[str, Path]]:
-        found = []
+        shards = []
         for split, folder in self._folders():
-            state = folder / "state.json"
-            if not state.exists():
+            state_file = folder / "state.json"
+            if not state_file.exists():
                 raise InputError(
                     f"{printable(folder)!r} has no state.json, so that its data files are not known; expected a folder "
                     "that save_to_disk wrote. If it is a cache of Hugging Face, load it and save it with save_to_disk."
                 )
-            held = read_json(state)
-            if held.get("_indices_files") or held.get("_indices_data_files"):
+            state = read_json(state_file)
+            if state.get("_indices_files") or state.get("_indices_data_files"):
                 raise InputError(
                     f"{printable(folder)!r} selects rows by an indices mapping, which is not read here; expected the "
                     "rows themselves. Load it with datasets, and save the result of flatten_indices()."
                 )
-            files = held.get("_data_files")
-            files = [one.get("filename") if isinstance(one, dict) else None for one in files or ()]
-            names = strings(files, state, "_data_files")
-            found += [(split, within(folder, name, "the data file")) for name in names]
-        return found
+            entries = state.get("_data_files")
+            entries = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries or ()]
+            names = check_names(entries, state_file, "_data_files")
+            shards += [(split, path_within(folder, name, "the data file")) for name in names]
+        return shards
 
-    def _described(self) -> dict[str, Any]:
+    def _read_description(self) -> dict[str, Any]:
         for _, folder in self._folders()[:1]:
             info = folder / "dataset_info.json"
             features = read_json(info).get("features") if info.exists() else None
             if isinstance(features, dict):
                 return features
-        return super()._described()
+        return super()._read_description()
 
     def _schema(self) -> Any:
         shards = self._shards()
         if not shards:
             return None
-        pa = _arrow.library()
+        pa = arrow.library()
         schema = self._shard(shards[0][1])._head()
         if self._splits is None:
             return schema
@@ -325,41 +325,44 @@ class HuggingFace(RecordBatches):
         return Arrow(File(path, ".arrow", max_record=self.file.max_record), self.broken)
 
     def _batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
-        pa = _arrow.library()
-        own = [name for name in columns if self._splits is None or name != "split"]
-        expected = {name: self._head().field(name).type for name in own}
+        pa = arrow.library()
+        stored_columns = [name for name in columns if self._splits is None or name != "split"]
+        expected = {name: self._head().field(name).type for name in stored_columns}
         start = 0
         for split, path in self._shards():
             shard = self._shard(path)
-            held = shard._head()
-            names = set(held.names)
-            for name, kind in expected.items():
-                seen = held.field(name).type if name in names else "nothing"
-                if seen != kind:
+            schema = shard._head()
+            names = set(schema.names)
+            for name, expected_type in expected.items():
+                found_type = schema.field(name).type if name in names else "nothing"
+                if found_type != expected_type:
                     raise InputError(
-                        f"{shard.file} has {seen} in the column {brief(name)} and the first data file {kind}; expected "
+                        f"{shard.file} has {found_type} in the column {brief(name)} and the first data "
+                        f"file {expected_type}; expected "
                         "one type throughout. Read the splits one by one."
                     )
             self._starts.append((start, split, shard.file))
-            for batch in shard._batches(own or held.names[:1], size):
+            for batch in shard._batches(stored_columns or schema.names[:1], size):
                 start += batch.num_rows
-                arrays = [batch.column(name) for name in own]
-                if len(own) < len(columns):
+                arrays = [batch.column(name) for name in stored_columns]
+                if len(stored_columns) < len(columns):
                     arrays.append(
                         pa.DictionaryArray.from_arrays(pa.array([0] * batch.num_rows, pa.int8()), [split])
                     )
-                yield pa.record_batch(arrays, names=own + ["split"] * (len(columns) - len(own)))
+                yield pa.record_batch(
+                    arrays, names=stored_columns + ["split"] * (len(columns) - len(stored_columns))
+                )
 
     def _place(self, row: int) -> str:
         first, _, file = self._start(row)
         return file.row(row - first)
 
-    def _beside(self, row: int) -> Path | None:
+    def _folder_of_row(self, row: int) -> Path | None:
         path = self._start(row)[2].path
         return None if path is None else path.parent
 
-    def _size(self) -> int:
+    def _file_bytes(self) -> int:
         return sum(file.path.stat().st_size for _, _, file in self._starts if file.path is not None)
 
     def _start(self, row: int) -> tuple[int, str, File]:
-        return next(one for one in reversed(self._starts) if one[0] <= row)
+        return next(start for start in reversed(self._starts) if start[0] <= row)

@@ -1,4 +1,4 @@
-"""What every reader shares: a file, some of its records with their places, and what to do about broken ones."""
+"""The base classes of readers: a reader of one file gives parts, which are some of its records with their places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, unknown
 from vendimeter.io.sources import File
 
-__all__ = ["Part", "Reader", "Sequential", "places"]
+__all__ = ["Part", "Reader", "Sequential", "record_places"]
 
 
 @dataclass(frozen=True)
@@ -60,37 +60,37 @@ class Reader(ABC):
         Only what these columns need is read, where the format allows that. Each is known to be among `names`.
         """
 
-    # The column with the samples, where one was settled on: lists of numbers beside it may differ in their lengths.
-    strict: str | None = None
+    # The column of the samples, where one was settled on: its vectors must have one length, lists beside it need not.
+    uniform_column: str | None = None
 
-    def usual(self) -> list[str]:
+    def default_columns(self) -> list[str]:
         """The columns of a table where none is named: those of most records. All of them, unless records differ."""
         return self.names()
 
     def lengths(self) -> dict[str, int] | None:
         """The number of rows of each column where they may differ, as of arrays in one file; None elsewhere.
 
-        `parts` and `whole` take columns of one length.
+        `parts` and `mapped_part` take columns of one length.
         """
         return None
 
-    def whole(self, columns: Sequence[str]) -> Part | None:
+    def mapped_part(self, columns: Sequence[str]) -> Part | None:
         """All records at once where that costs no memory, such as a file that is mapped; None elsewhere."""
         return None
 
-    def no_names(self) -> InputError | None:
+    def header_error(self) -> InputError | None:
         """The error where what should be names are plainly records; for when nobody asked for a column by its name."""
         return None
 
-    def is_doubtful(self) -> bool:
+    def is_header_doubtful(self) -> bool:
         """Whether the name of the only column may be a record."""
         return False
 
-    def way_out(self, names: list[str]) -> str:
+    def header_advice(self, names: list[str]) -> str:
         """What to do where names are records."""
         return ""
 
-    def no_column(self, name: str) -> InputError:
+    def missing_column_error(self, name: str) -> InputError:
         """The error for a column that is asked for and is not among `names`."""
         return unknown(f"column in {self.file} called", name, self.names())
 
@@ -100,46 +100,51 @@ class Sequential(Reader):
 
     def __init__(self, file: File, broken: Broken):
         super().__init__(file, broken)
-        self._coming: Iterator[tuple[Any, Any]] | None = None
+        self._records: Iterator[tuple[Any, Any]] | None = None
         self._first: list[tuple[Any, Any]] = []
-        self._read = False
+        self._is_read = False
 
     @abstractmethod
     def records(self) -> Iterator[tuple[Any, Any]]:
         """Records in order, each after what `place` tells its place by; broken ones are reported and left out."""
 
-    def place(self, where: Any) -> str:
+    def place(self, locator: Any) -> str:
         """The place of a record, for messages."""
-        return self.file.line(where)
+        return self.file.line(locator)
 
     def first(self) -> Any:
         """The first record, which comes again among the remaining ones; None where there is none."""
-        if self._coming is None:
-            self._coming = self.records()
-            self._first = list(itertools.islice(self._coming, 1))
+        if self._records is None:
+            self._records = self.records()
+            self._first = list(itertools.islice(self._records, 1))
         return self._first[0][1] if self._first else None
 
     def remaining(self) -> Iterator[tuple[Any, Any]]:
         """All records, once."""
-        if self._read:
+        if self._is_read:
             raise RuntimeError(f"{self.file} was read already; make a new reader")
         self.first()
-        self._read = True
-        assert self._coming is not None
-        return itertools.chain(self._first, self._coming)
+        self._is_read = True
+        assert self._records is not None
+        return itertools.chain(self._first, self._records)
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """Parts of at most `size` records, of texts in the order of `names`."""
-        at = {name: i for i, name in enumerate(self.names())}
-        wanted = [(name, at[name]) for name in (at if columns is None else columns)]
+        column_indices = {name: i for i, name in enumerate(self.names())}
+        columns_read = [
+            (name, column_indices[name]) for name in (column_indices if columns is None else columns)
+        ]
         remaining = self.remaining()
         while batch := list(itertools.islice(remaining, size)):
             yield Part(
-                {name: [record[at] for _, record in batch] for name, at in wanted},
-                places(self, [where for where, _ in batch]),
+                {
+                    name: [record[column_indices] for _, record in batch]
+                    for name, column_indices in columns_read
+                },
+                record_places(self, [locator for locator, _ in batch]),
             )
 
 
-def places(reader: Sequential, known: Sequence[Any]) -> Callable[[int], str]:
-    """Position in a part → its place; the words are made only for messages."""
-    return lambda position: reader.place(known[position])
+def record_places(reader: Sequential, locators: Sequence[Any]) -> Callable[[int], str]:
+    """The function from a position in a part to its place; the words are made only for messages."""
+    return lambda position: reader.place(locators[position])

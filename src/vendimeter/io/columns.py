@@ -1,4 +1,9 @@
-"""Columns of parts of files: one after another, and as what kernels take."""
+"""Columns of files: the conversion of their texts, and the checks of their records.
+
+Cells of text become the numbers, vectors and lists that they stand for. `usable_records` leaves out the records of a
+part that cannot be used in the roles of their columns: weights that are no numbers, lists that are not of texts, cells
+that do not stand for what the others do, molecules and pictures that cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +20,36 @@ from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
 
 if TYPE_CHECKING:
-    from vendimeter.io.reading import Wanted
+    from vendimeter.io.reading import ColumnSelection
 
 __all__ = [
     "FORMS",
     "as_numbers",
-    "first_text",
-    "from_cells",
-    "lists_of_texts",
-    "sound",
-    "stacked",
-    "weight_of",
+    "first_text_position",
+    "parse_cells",
+    "parse_lists",
+    "parse_weight",
+    "stack_columns",
+    "usable_records",
 ]
 
 FORMS = ("numbers", "vectors")  # what cells may stand for
+Faults = Iterator[str | None]  # what is wrong with each record of a part, None where nothing is
 
 
-def from_cells(column: Any, name: str, place: Place, forms: Sequence[str] = FORMS) -> Any:
+def parse_cells(column: Any, name: str, place: Place, forms: Sequence[str] = FORMS) -> Any:
     """Texts as the numbers or vectors that they stand for, where all of them do; as they are otherwise."""
-    found = numbers(column, name, place) if "numbers" in forms else column
-    return vectors(found, name, place) if "vectors" in forms else found
+    parsed = numbers(column, name, place) if "numbers" in forms else column
+    return vectors(parsed, name, place) if "vectors" in forms else parsed
 
 
-def lists_of_texts(cells: Any) -> Any:
+def parse_lists(cells: Any) -> Any:
     """Cells such as ["fruity", "sweet"] as the lists that they stand for, where all of them do."""
     try:
-        found = [json.loads(cell) if cell.strip() else [] for cell in cells]
+        lists = [json.loads(cell) if cell.strip() else [] for cell in cells]
     except (ValueError, RecursionError):
         return cells
-    return found if all(isinstance(item, list) for item in found) else cells
+    return lists if all(isinstance(item, list) for item in lists) else cells
 
 
 def as_numbers(column: Any) -> np.ndarray | None:
@@ -58,112 +64,108 @@ def as_numbers(column: Any) -> np.ndarray | None:
         return None
 
 
-def first_text(cells: Any) -> int:
+def first_text_position(cells: Any) -> int:
     """The position of the first cell that stands for no number and no vector."""
     for i, cell in enumerate(cells):
         try:
-            if not isinstance(from_cells([cell], "", str), np.ndarray):
+            if not isinstance(parse_cells([cell], "", str), np.ndarray):
                 return i
         except ValueError:
             return i
     return 0
 
 
-def stacked(columns: Mapping[str, Any], place: Place) -> np.ndarray:
+def stack_columns(columns: Mapping[str, Any], place: Place) -> np.ndarray:
     """Columns of numbers side by side, as vectors."""
-    found = {name: as_numbers(column) for name, column in columns.items()}
+    arrays = {name: as_numbers(column) for name, column in columns.items()}
     for name, column in columns.items():
-        if found[name] is None:
-            at = first_text(column) if isinstance(column, list) and isinstance(column[0], str) else 0
+        if arrays[name] is None:
+            at = first_text_position(column) if isinstance(column, list) and isinstance(column[0], str) else 0
             raise InputError(
                 f"the column {name!r} holds {brief(column[at])} ({place(at)}); expected numbers in each column of "
                 "samples."
             )
-    return np.column_stack([column for column in found.values() if column is not None])
+    return np.column_stack([column for column in arrays.values() if column is not None])
 
 
-# --------------------------------------------------------------------------------------------------------------- sound
+def usable_records(
+    part: Part, selection: ColumnSelection, limit: int | None = None, *, kind_settled: bool = False
+) -> Part:
+    """The usable records of a part, up to a limit; broken ones go to the collector, or are an error.
 
-# Which records of a part can be used in the roles of their columns: weights, lists of texts, cells, molecules.
-
-Reasons = Iterator[str | None]
-
-
-def sound(part: Part, wanted: Wanted, most: int | None = None, *, known: bool = False) -> Part:
-    """The records that are sound, at most so many of them; what is broken goes to the collector, or is an error.
-
-    With `known`, the kind of the samples is settled, and it is checked what they must be for that.
+    With `kind_settled` the samples are checked for what their kind requires; without it, for everything else.
     """
     count = len(next(iter(part.columns.values()), ()))
-    checks = list(_checks_of_kind(part, wanted) if known else _checks(part, wanted))
+    checks = list(_kind_faults(part, selection) if kind_settled else _record_faults(part, selection))
     if not checks:
-        keep = np.arange(count if most is None else min(most, count))
+        kept_positions = np.arange(count if limit is None else min(limit, count))
     else:
-        found = []
+        usable = []
         for i, reasons in enumerate(zip(*checks, strict=True)):
             reason = next((reason for reason in reasons if reason is not None), None)
             if reason is not None:
-                wanted.broken.add(part.place(i), reason)
+                selection.broken.add(part.place(i), reason)
                 continue
-            found.append(i)
-            if len(found) == most:
+            usable.append(i)
+            if len(usable) == limit:
                 break
-        keep = np.array(found, dtype=int)
-    if len(keep) == count:
+        kept_positions = np.array(usable, dtype=int)
+    if len(kept_positions) == count:
         return part
-    prefix = len(keep) == 0 or keep[-1] == len(keep) - 1
+    prefix = len(kept_positions) == 0 or kept_positions[-1] == len(kept_positions) - 1
     columns = {
-        name: column[: len(keep)] if prefix else take(column, keep) for name, column in part.columns.items()
+        name: column[: len(kept_positions)] if prefix else take(column, kept_positions)
+        for name, column in part.columns.items()
     }
-    return Part(columns, lambda i: part.place(int(keep[i])))
+    return Part(columns, lambda i: part.place(int(kept_positions[i])))
 
 
-def _checks(part: Part, wanted: Wanted) -> Iterator[Reasons]:
-    weight, name = wanted.roles["weight"], wanted.roles["samples"]
+def _record_faults(part: Part, selection: ColumnSelection) -> Iterator[Faults]:
+    """Faults whatever the kind: weights, pictures, lists of texts, and cells that stand for nothing."""
+    weight, name = selection.roles["weight"], selection.roles["samples"]
     if weight is not None:
-        yield (weight_of(value, weight)[1] for value in _plain(part.columns[weight]))
-    if wanted.broken.skip and wanted.takes_numbers:
-        for number in wanted.numbers or wanted.rows_of(part.columns):
-            yield _not_numbers(part.columns[number], "numbers")
+        yield (parse_weight(value, weight)[1] for value in _as_list(part.columns[weight]))
+    if selection.broken.skip and selection.takes_numbers:
+        for column_name in selection.vector_columns or selection.numeric_table_columns(part.columns):
+            yield _number_faults(part.columns[column_name], "numbers")
     if name is None:
         return
     samples = part.columns[name]
     if isinstance(samples, list) and samples and isinstance(samples[0], Mapping):
-        yield (_no_picture(item) for item in samples)
-    if wanted.nesting(samples) and wanted.kind not in ("tags", "tokens"):
-        yield (_not_texts(item) for item in samples)
-    if wanted.broken.skip and wanted.takes_numbers:
-        form = wanted.form_of_cells(name, samples)
+        yield (_picture_fault(item) for item in samples)
+    if selection.is_nested(samples) and selection.kind not in ("tags", "tokens"):
+        yield (_list_fault(item) for item in samples)
+    if selection.broken.skip and selection.takes_numbers:
+        form = selection.form_of_cells(name, samples)
         if form != "texts":
-            yield _not_numbers(samples, form)
+            yield _number_faults(samples, form)
 
 
-def _checks_of_kind(part: Part, wanted: Wanted) -> Iterator[Reasons]:
-    """What a guess rules out; and where broken records are skipped, what else the kernel would refuse."""
-    name = wanted.roles["samples"]
+def _kind_faults(part: Part, selection: ColumnSelection) -> Iterator[Faults]:
+    """Faults by the kind: texts that do not fit a guess; where those are skipped, what the kernel would refuse."""
+    name = selection.roles["samples"]
     if name is None:
         return
     samples = part.columns[name]
-    if wanted.misfit is not None:
-        yield map(wanted.misfit, samples)
-    if not wanted.broken.skip:
+    if selection.misfit is not None:
+        yield map(selection.misfit, samples)
+    if not selection.broken.skip:
         return
-    if wanted.kind == "molecules":
+    if selection.kind == "molecules":
         from vendimeter.data.molecules import parse_all
 
         yield (reason for _, reason in parse_all(samples))
-    elif (
-        wanted.kind == "images" and getattr(wanted.form, "kind", None) != "images"
-    ):  # folders look at their own
-        yield (_no_image(item) for item in samples)
+    # A folder of pictures decodes them itself.
+    elif selection.kind == "images" and getattr(selection.reader_type, "kind", None) != "images":
+        yield (_decoding_fault(item) for item in samples)
 
 
-def _plain(column: Any) -> Any:
+def _as_list(column: Any) -> Any:
     return column.tolist() if isinstance(column, np.ndarray) else column
 
 
-def weight_of(value: Any, name: str) -> tuple[float, str | None]:
-    """A weight, and what is wrong with it."""
+def parse_weight(value: Any, name: str) -> tuple[float, str | None]:
+    """A weight, and what is wrong with it: None if nothing is."""
     try:
         number = float("nan" if isinstance(value, str) and "_" in value else value)
     except (TypeError, ValueError):
@@ -176,8 +178,8 @@ def weight_of(value: Any, name: str) -> tuple[float, str | None]:
     return number, None
 
 
-def _no_picture(item: Any) -> str | None:
-    """A picture by a path: a file may not say which others are opened."""
+def _picture_fault(item: Any) -> str | None:
+    """What is wrong with a picture that is given by a path: a file may not say which others are opened."""
     if not isinstance(item, Mapping) or not item.keys() <= {"bytes", "path"}:
         return None
     if item.get("path") is None or isinstance(item.get("bytes"), bytes):
@@ -185,7 +187,7 @@ def _no_picture(item: Any) -> str | None:
     return f"holds no picture but the path {brief(item['path'])}"
 
 
-def _no_image(item: Any) -> str | None:
+def _decoding_fault(item: Any) -> str | None:
     from vendimeter.data.pictures import decode
 
     try:
@@ -195,30 +197,30 @@ def _no_image(item: Any) -> str | None:
     return None
 
 
-def _not_texts(item: Any) -> str | None:
+def _list_fault(item: Any) -> str | None:
     if not isinstance(item, list):
         return f"holds {brief(item)} where others hold a list of texts"
-    odd = next((part for part in item if not isinstance(part, str)), None)
-    has_none = any(part is None for part in item)
-    if odd is None and not has_none:
+    first_odd = next((entry for entry in item if not isinstance(entry, str)), None)
+    has_none = any(entry is None for entry in item)
+    if first_odd is None and not has_none:
         return None
-    return f"holds {brief(odd)} in a list of texts"
+    return f"holds {brief(first_odd)} in a list of texts"
 
 
-def _not_numbers(cells: Any, form: str) -> Reasons:
-    """For each cell whether it has the form of the first: a number, or a vector of so many numbers."""
+def _number_faults(cells: Any, form: str) -> Faults:
+    """What is wrong with cells that are no number, or no vector of the length of the first."""
     convert = numbers if form == "numbers" else vectors
     width = None
     for cell in cells:
         try:
-            found = convert([cell], "", str)
+            parsed = convert([cell], "", str)
         except ValueError:
-            found = None
-        if not isinstance(found, np.ndarray):
+            parsed = None
+        if not isinstance(parsed, np.ndarray):
             yield f"holds {brief(cell)} where {EXPECTED[form]} was expected"
             continue
-        width = found.shape[1:] if width is None else width
-        if found.shape[1:] != width:
-            yield f"holds {found.shape[1]} numbers where others hold {width[0]}"
+        width = parsed.shape[1:] if width is None else width
+        if parsed.shape[1:] != width:
+            yield f"holds {parsed.shape[1]} numbers where others hold {width[0]}"
         else:
             yield None

@@ -1,4 +1,4 @@
-"""Arrow's messages, looked at before they are decoded: a few packed bytes may stand for more than the memory holds.
+"""Arrow's messages, checked before they are decoded: a few packed bytes may stand for more than the memory holds.
 
 A message is a head, a flatbuffer, and a body with the buffers of its columns. A packed buffer begins with the number of
 bytes that it stands for, for which Arrow takes memory without a second look.
@@ -23,20 +23,19 @@ __all__ = ["Blocks", "Limit", "Mapped", "Messages"]
 MAGIC = b"ARROW1"
 CONTINUATION = b"\xff" * 4  # in front of a message's length, since version 0.15
 DICTIONARY, BATCH = 2, 3  # what the head of a message is about
-OLD_MARK = (
-    b"ARROW:experimental_compression"  # how version 0.17 said that buffers are packed; Arrow reads it still
-)
+# How version 0.17 said that buffers are packed; Arrow reads it still.
+OLD_MARK = b"ARROW:experimental_compression"
 PIECE = 16 << 20  # bytes of a stream that are read at a time: a message may claim more than there are
 BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
 BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("padding", "<i4"), ("body", "<i8")])
 
 
 class _Damaged(ValueError):
-    """Bytes that are no message of Arrow's."""
+    """What is wrong with bytes that are no message of Arrow's."""
 
 
 @contextmanager
-def _refusing(file: File) -> Iterator[None]:
+def _refuse_damaged(file: File) -> Iterator[None]:
     try:
         yield
     except _Damaged as error:
@@ -49,11 +48,11 @@ def _refusing(file: File) -> Iterator[None]:
 
 
 class _Table:
-    """A table of a flatbuffer; every place in it is checked, since all of them come from the file."""
+    """A table of a flatbuffer; every offset in it is checked, since all of them come from the file."""
 
-    def __init__(self, data: Any, at: int):
-        self._data, self._at = data, at
-        self._fields = at - _number(data, "<i", at)
+    def __init__(self, data: Any, position: int):
+        self._data, self._position = data, position
+        self._fields = position - _number(data, "<i", position)
         self._end = self._fields + _number(data, "<H", self._fields)
 
     @classmethod
@@ -61,40 +60,40 @@ class _Table:
         """The table that a buffer holds."""
         return cls(data, _number(data, "<I", 0))
 
-    def _place(self, field: int) -> int | None:
+    def _field_position(self, field: int) -> int | None:
         entry = self._fields + 4 + 2 * field
         offset = _number(self._data, "<H", entry) if entry + 2 <= self._end else 0
-        return self._at + offset if offset else None
+        return self._position + offset if offset else None
 
-    def _target(self, field: int) -> int | None:
-        place = self._place(field)
-        return None if place is None else place + _number(self._data, "<I", place)
+    def _target_position(self, field: int) -> int | None:
+        position = self._field_position(field)
+        return None if position is None else position + _number(self._data, "<I", position)
 
     def number(self, field: int, form: str) -> int:
-        """A number, which is left out where it is 0."""
-        place = self._place(field)
-        return 0 if place is None else _number(self._data, form, place)
+        """The number in a field; 0 where the field is left out."""
+        position = self._field_position(field)
+        return 0 if position is None else _number(self._data, form, position)
 
     def table(self, field: int) -> _Table | None:
-        """A table within this one."""
-        place = self._target(field)
-        return None if place is None else _Table(self._data, place)
+        """The table that a field refers to."""
+        position = self._target_position(field)
+        return None if position is None else _Table(self._data, position)
 
     def records(self, field: int, kind: np.dtype) -> np.ndarray:
-        """A list of records of fixed size."""
-        place = self._target(field)
-        if place is None:
+        """The list of records of fixed size that a field refers to."""
+        position = self._target_position(field)
+        if position is None:
             return np.zeros(0, kind)
-        count = _number(self._data, "<I", place)
-        if count * kind.itemsize > len(self._data) - place - 4:
+        count = _number(self._data, "<I", position)
+        if count * kind.itemsize > len(self._data) - position - 4:
             raise _Damaged("a list in the head of a message is longer than the head")
-        return np.frombuffer(self._data, kind, count, place + 4)
+        return np.frombuffer(self._data, kind, count, position + 4)
 
 
-def _number(data: Any, form: str, at: int) -> int:
-    if not 0 <= at <= len(data) - struct.calcsize(form):
+def _number(data: Any, form: str, position: int) -> int:
+    if not 0 <= position <= len(data) - struct.calcsize(form):
         raise _Damaged("the head of a message points out of itself")
-    return struct.unpack_from(form, data, at)[0]
+    return struct.unpack_from(form, data, position)[0]
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
@@ -107,7 +106,7 @@ def _body_length(head: Any) -> int:
     return length
 
 
-def _batch(head: Any) -> _Table | None:
+def _record_batch(head: Any) -> _Table | None:
     """The record batch that a message is, or that holds the entries of its dictionary; None where it is neither."""
     message = _Table.root(head)
     kind, batch = message.number(1, "<B"), message.table(2)
@@ -120,23 +119,23 @@ def _batch(head: Any) -> _Table | None:
     return batch
 
 
-def _buffers(head: Any) -> np.ndarray | None:
-    """The places in the body of the packed buffers of a message; None where they are not packed."""
-    batch = _batch(head)
+def _packed_buffers(head: Any) -> np.ndarray | None:
+    """The positions in the body of the packed buffers of a message; None where they are not packed."""
+    batch = _record_batch(head)
     if batch is None or (batch.table(3) is None and OLD_MARK not in bytes(head)):
         return None
     return batch.records(2, BUFFER)
 
 
-def _length(head: Any) -> int:
-    """The rows of a message, which take no byte of it where they are all the same."""
-    batch = _batch(head)
+def _row_count(head: Any) -> int:
+    """The number of rows of a message, which may take no byte of it where they are all the same."""
+    batch = _record_batch(head)
     return 0 if batch is None else batch.number(0, "<q")
 
 
-def _claimed(head: Any, body: Any) -> int:
+def _unpacked_size(head: Any, body: Any) -> int:
     """The bytes that a message takes when it is decoded, by what it says of itself."""
-    buffers = _buffers(head)
+    buffers = _packed_buffers(head)
     if buffers is None:
         return len(body)
     offsets, lengths = buffers["offset"][buffers["length"] != 0], buffers["length"][buffers["length"] != 0]
@@ -144,10 +143,11 @@ def _claimed(head: Any, body: Any) -> int:
         raise _Damaged("a packed buffer does not lie in its message")
     if not len(offsets):
         return 0
-    numbers = np.frombuffer(body, np.uint8)[offsets[:, None] + np.arange(8)].view("<i8")[:, 0]
-    if (numbers < -1).any():
+    lengths_unpacked = np.frombuffer(body, np.uint8)[offsets[:, None] + np.arange(8)].view("<i8")[:, 0]
+    if (lengths_unpacked < -1).any():
         raise _Damaged("a packed buffer has a negative length")
-    return sum(np.where(numbers == -1, lengths, numbers).tolist())  # −1: it is stored as it is
+    # The sentinel −1 stands before a buffer that is stored as it is.
+    return sum(np.where(lengths_unpacked == -1, lengths, lengths_unpacked).tolist())
 
 
 class Limit:
@@ -165,17 +165,18 @@ class Limit:
 
     def __init__(self, file: File, size: int | None = None, stream: Any = None):
         self.file, self._size, self._stream = file, size, stream
-        self._packed = self._claimed = self._rows = 0
+        self._packed_bytes = self._unpacked_bytes = self._rows = 0
 
     def take(self, head: Any, body: Any) -> None:
         """Raise where a message is damaged, or stands for far too much."""
-        with _refusing(self.file):
-            claimed, rows = _claimed(head, body), _length(head)
-        self._check(f"{self.file} has a record batch of", claimed, len(body))
-        self._claimed, self._packed = self._claimed + claimed, self._packed + len(body)
+        with _refuse_damaged(self.file):
+            unpacked_bytes, rows = _unpacked_size(head, body), _row_count(head)
+        self._check(f"{self.file} has a record batch of", unpacked_bytes, len(body))
+        self._unpacked_bytes += unpacked_bytes
+        self._packed_bytes += len(body)
         self._rows += rows
         packed = self.packed
-        self._check(f"{self.file} has", self._claimed, packed)
+        self._check(f"{self.file} has", self._unpacked_bytes, packed)
         if rows < 0 or VALUE_BYTES * self._rows > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
                 f"{self.file} has {bytes_shown(packed)} and says that it holds {self._rows:,} rows, more than that can "
@@ -184,23 +185,24 @@ class Limit:
 
     @property
     def packed(self) -> int:
-        """What the messages have: of a packed stream in a packed stream, what there really is."""
-        return getattr(self._stream, "packed_bytes", self._packed if self._size is None else self._size)
+        """The packed bytes that were read: those of the gzipped stream, where the messages come from one."""
+        return getattr(self._stream, "packed_bytes", self._packed_bytes if self._size is None else self._size)
 
-    def _check(self, seen: str, claimed: int, packed: int) -> None:
-        if claimed > self.file.max_record + LARGEST_RATIO * packed:
+    def _check(self, beginning: str, unpacked_bytes: int, packed: int) -> None:
+        if unpacked_bytes > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
-                f"{seen} {bytes_shown(packed)} and says that it unpacks to {bytes_shown(claimed)}, more than "
+                f"{beginning} {bytes_shown(packed)} and says that it unpacks to "
+                f"{bytes_shown(unpacked_bytes)}, more than "
                 f"{LARGEST_RATIO} times as much: it may be made to fill the memory. If you trust it, write it again "
                 f"without compression, or see that {RAISED}."
             )
 
 
-def _split(take: Callable[[int], Any]) -> list[Any]:
-    """The next message of a stream in pieces: marks and lengths, the head, the body. Without a head at its end."""
-    marks = [take(4)]
+def _next_message(read: Callable[[int], Any]) -> list[Any]:
+    """The next message of a stream in pieces: marks and lengths, head, body; no head and body at the end of it."""
+    marks = [read(4)]
     if bytes(marks[0]) == CONTINUATION:
-        marks.append(take(4))
+        marks.append(read(4))
     if len(marks[-1]) < 4:
         if len(marks) > 1 or len(marks[0]):
             raise _Damaged("it ends within a message")
@@ -208,10 +210,10 @@ def _split(take: Callable[[int], Any]) -> list[Any]:
     length = int.from_bytes(marks[-1], "little", signed=True)
     if length == 0:
         return marks
-    head = take(length) if length > 0 else b""
+    head = read(length) if length > 0 else b""
     if len(head) != length:
         raise _Damaged("it ends within the head of a message")
-    body = take(_body_length(head))
+    body = read(_body_length(head))
     if len(body) != _body_length(head):
         raise _Damaged("it ends within a message")
     return [*marks, head, body]
@@ -236,21 +238,21 @@ class Messages:
         self._ended = False
 
     def read(self, size: int) -> Any:
-        """So many bytes, fewer at the end; not copied where they are a piece of a message."""
-        found: list[Any] = []
-        while size > 0 and self._filled():
+        """Up to this many bytes, fewer at the end; not copied where they are a piece of a message."""
+        pieces: list[Any] = []
+        while size > 0 and self._fill():
             piece = self._pieces.popleft()
             if len(piece) > size:
                 self._pieces.appendleft(memoryview(piece)[size:])
                 piece = memoryview(piece)[:size]
-            found.append(piece)
+            pieces.append(piece)
             size -= len(piece)
-        return found[0] if len(found) == 1 else b"".join(found)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _filled(self) -> bool:
+    def _fill(self) -> bool:
         if not self._pieces and not self._ended:
-            with _refusing(self._limit.file):
-                pieces = _split(self._take)
+            with _refuse_damaged(self._limit.file):
+                pieces = _next_message(self._take)
             self._ended = len(pieces) < 3
             if not self._ended:
                 self._limit.take(*pieces[-2:])
@@ -275,15 +277,15 @@ class Mapped(Messages):
 
     def __init__(self, data: memoryview, limit: Limit):
         super().__init__(None, limit)
-        self._data, self._at = data, 0
+        self._data, self._position = data, 0
 
     def _take(self, size: int) -> Any:
-        found = self._data[self._at : self._at + size]
-        self._at += len(found)
-        return found
+        data = self._data[self._position : self._position + size]
+        self._position += len(data)
+        return data
 
     def close(self) -> None:
-        """Nothing is left to close: what was read goes on to hold the file."""
+        """Close nothing: the arrays that were read go on to hold the file."""
         self.closed = True
 
 
@@ -300,11 +302,11 @@ class Blocks:
 
     def __init__(self, data: memoryview, limit: Limit):
         self._data, self._limit = data, limit
-        with _refusing(limit.file):
-            self._dictionaries, self._batches = self._listed()
-        self._begun = False
+        with _refuse_damaged(limit.file):
+            self._dictionaries, self._batches = self._read_contents()
+        self._has_dictionaries = False
 
-    def _listed(self) -> tuple[list[Any], list[Any]]:
+    def _read_contents(self) -> tuple[list[Any], list[Any]]:
         end = len(self._data) - len(MAGIC) - 4
         if end < len(MAGIC) or self._data[end + 4 :] != MAGIC:
             raise _Damaged("it ends without the mark of Arrow's end")
@@ -321,22 +323,22 @@ class Blocks:
         prefix = 8 if self._data[start : start + 4] == CONTINUATION else 4
         if prefix + _number(self._data[start : start + head], "<i", prefix - 4) != head:
             raise _Damaged("the head of a message has not the length that the table of contents says")
-        own = self._data[start + prefix : start + head]
-        length = _body_length(own)
+        head_data = self._data[start + prefix : start + head]
+        length = _body_length(head_data)
         if length > len(self._data) - start - head:
             raise _Damaged("it ends within a message")
-        return own, self._data[start + head : start + head + length]
+        return head_data, self._data[start + head : start + head + length]
 
     def is_packed(self) -> bool:
         """Whether the buffers of the first record batch are packed."""
-        with _refusing(self._limit.file):
-            return bool(self._batches) and _buffers(self._message(self._batches[0])[0]) is not None
+        with _refuse_damaged(self._limit.file):
+            return bool(self._batches) and _packed_buffers(self._message(self._batches[0])[0]) is not None
 
     def check(self, number: int) -> None:
         """Raise where a record batch, or a dictionary that comes with the first, may not be decoded."""
         blocks = self._batches[number : number + 1]
-        for block in blocks if self._begun else [*self._dictionaries, *blocks]:
-            with _refusing(self._limit.file):
+        for block in blocks if self._has_dictionaries else [*self._dictionaries, *blocks]:
+            with _refuse_damaged(self._limit.file):
                 message = self._message(block)
             self._limit.take(*message)
-        self._begun = True
+        self._has_dictionaries = True

@@ -1,4 +1,4 @@
-"""What a Parquet file really holds, told by the heads of its pages, before any of them is decoded.
+"""The heads of the pages of a Parquet file, which tell what it really holds before any page is decoded.
 
 A page is unpacked whole, and a few of its bytes may stand for any number of values: of one that comes again and again,
 or of lists in lists. The sizes in the table of contents may be wrong; those in front of each page are what the library
@@ -25,9 +25,8 @@ __all__ = ["PART_BYTES", "Contents", "Plan", "plan_of"]
 PART_BYTES = 64 << 20  # of a part: fewer records than asked for where they are larger than that
 LARGEST_PAGE = 4  # times the bytes of a record that a page may unpack to …
 PAGE_RATIO = 16  # … and beyond so many times its own: it is unpacked whole
-LIST_RATIO = (
-    64  # from which on the lengths of lists are looked at: a few bytes may stand for one of any length
-)
+# Bytes unpacked for each packed one from which on the lengths of lists are read: few may stand for one of any length.
+LIST_RATIO = 64
 LONG_ENTRY = 4096  # bytes of a dictionary from which on its longest entry is looked for
 HEAD = 256  # bytes that are read for the head of a page; its statistics may make it longer
 LONGEST_HEAD = 16 << 20
@@ -42,7 +41,7 @@ REPEATED = 2
 
 
 class _Damaged(Exception):
-    """Bytes that are not what they should be."""
+    """What is wrong with bytes that are not as the format has them."""
 
 
 # ---------------------------------------------------------------------------------------------------- Thrift, compact
@@ -52,13 +51,13 @@ _DEEPEST = 64
 
 
 class _Thrift:
-    """Fields one after another. What is not asked for is skipped."""
+    """A reader of Thrift's compact form: values one after another, from which what is not needed is skipped."""
 
     def __init__(self, data: bytes):
         self.data, self.at = data, 0
 
     def varint(self) -> int:
-        """A number without a sign."""
+        """An unsigned integer."""
         data, at = self.data, self.at
         byte = data[at]
         at += 1
@@ -77,7 +76,7 @@ class _Thrift:
         return value
 
     def number(self) -> int:
-        """A whole number."""
+        """A signed integer, in zigzag form."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
@@ -108,7 +107,7 @@ class _Thrift:
             yield name, head & 15
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Go behind a value."""
+        """Skip a value of a type."""
         if kind <= 2:  # true or false, told by the type
             return
         if kind == _BYTE:
@@ -176,30 +175,30 @@ class Contents:
     groups: list[tuple[int, dict[int, Chunk]]] = field(default_factory=list)
 
 
-def _contents(data: bytes, wanted: Sequence[str]) -> Contents:
-    thrift, found = _Thrift(data), Contents()
-    names = frozenset(wanted)
-    chosen: list[int] = []
+def _contents(data: bytes, columns: Sequence[str]) -> Contents:
+    thrift, contents = _Thrift(data), Contents()
+    names = frozenset(columns)
+    chosen_leaves: list[int] = []
     for name, kind in thrift.fields():
         if name == 2 and kind == _LIST:
             count, _ = thrift.items()
-            found.leaves = _leaves(thrift, count)
-            chosen = [i for i, leaf in enumerate(found.leaves) if leaf.column in names]
+            contents.leaves = _read_leaves(thrift, count)
+            chosen_leaves = [i for i, leaf in enumerate(contents.leaves) if leaf.column in names]
         elif name == 4 and kind == _LIST:
             count, _ = thrift.items()
             for _ in range(count):
-                found.groups.append(_group(thrift, frozenset(chosen)))
+                contents.groups.append(_read_group(thrift, frozenset(chosen_leaves)))
         else:
             thrift.skip(kind)
-    return found
+    return contents
 
 
-def _leaves(thrift: _Thrift, count: int) -> list[Leaf]:
+def _read_leaves(thrift: _Thrift, count: int) -> list[Leaf]:
     """The schema, which lists its nodes depth first, each with the number of those below it."""
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     open_nodes: list[list[Any]] = []  # how many nodes are still to come, column, lists around them
     for at in range(count):
-        kind = width = repetition = below = 0
+        kind = width = repetition = children = 0
         name = b""
         for key, form in thrift.fields():
             if key == 1:
@@ -211,11 +210,11 @@ def _leaves(thrift: _Thrift, count: int) -> list[Leaf]:
             elif key == 4:
                 name = thrift.binary()
             elif key == 5:
-                below = thrift.number()
+                children = thrift.number()
             else:
                 thrift.skip(form)
         if at == 0:
-            open_nodes.append([below, None, 0])
+            open_nodes.append([children, None, 0])
             continue
         if not open_nodes:
             raise _Damaged("its schema has more columns than it says")
@@ -223,24 +222,24 @@ def _leaves(thrift: _Thrift, count: int) -> list[Leaf]:
         column = name.decode("utf-8", "replace") if column is None else column
         depth += repetition == REPEATED
         open_nodes[-1][0] -= 1
-        if below > 0:
-            open_nodes.append([below, column, depth])
+        if children > 0:
+            open_nodes.append([children, column, depth])
         else:
             size = WIDTHS.get(kind, width if kind == FIXED else None)
-            found.append(Leaf(column, kind, size, depth))
+            leaves.append(Leaf(column, kind, size, depth))
         while open_nodes and open_nodes[-1][0] <= 0:
             open_nodes.pop()
-    return found
+    return leaves
 
 
-def _group(thrift: _Thrift, chosen: frozenset[int]) -> tuple[int, dict[int, Chunk]]:
+def _read_group(thrift: _Thrift, chosen: frozenset[int]) -> tuple[int, dict[int, Chunk]]:
     rows, chunks = 0, {}
     for name, kind in thrift.fields():
         if name == 1 and kind == _LIST:
             count, inner = thrift.items()
             for i in range(count):
                 if i in chosen:
-                    chunks[i] = _chunk(thrift)
+                    chunks[i] = _read_chunk(thrift)
                 else:
                     thrift.skip(inner)
         elif name == 3:
@@ -250,7 +249,7 @@ def _group(thrift: _Thrift, chosen: frozenset[int]) -> tuple[int, dict[int, Chun
     return rows, chunks
 
 
-def _chunk(thrift: _Thrift) -> Chunk:
+def _read_chunk(thrift: _Thrift) -> Chunk:
     codec = values = size = start = dictionary = 0
     for name, kind in thrift.fields():
         if name != 3 or kind != _STRUCT:
@@ -289,7 +288,7 @@ class Page:
     start: int  # of what follows the head
 
 
-def _page(data: bytes, at: int) -> Page:
+def _read_page(data: bytes, at: int) -> Page:
     thrift = _Thrift(data)
     kind = unpacked = packed = values = encoding = levels = 0
     for name, form in thrift.fields():
@@ -325,7 +324,7 @@ def _pages(file: Any, chunk: Chunk) -> Iterator[Page]:
             file.seek(at)
             data = file.read(size)
             try:
-                page = _page(data, at)
+                page = _read_page(data, at)
                 if page.start <= at + len(data):
                     break
             except IndexError:
@@ -340,8 +339,8 @@ def _pages(file: Any, chunk: Chunk) -> Iterator[Page]:
         at = page.start + page.packed
 
 
-def _unpacked(file: Any, page: Page, codec: int) -> bytes | None:
-    """What a page holds, whose size was checked; None where it is packed in a way that is not known here."""
+def _unpack(file: Any, page: Page, codec: int) -> bytes | None:
+    """The unpacked bytes of a page, whose size was checked; None where its codec is not known here."""
     file.seek(page.start)
     data = file.read(page.packed)
     if codec == UNPACKED:
@@ -357,7 +356,7 @@ def _unpacked(file: Any, page: Page, codec: int) -> bytes | None:
 
 def _longest_entry(file: Any, page: Page, codec: int) -> int:
     """The bytes of the longest text in a dictionary."""
-    data = _unpacked(file, page, codec)
+    data = _unpack(file, page, codec)
     if data is None:
         return page.unpacked
     at = longest = 0
@@ -371,14 +370,14 @@ def _longest_entry(file: Any, page: Page, codec: int) -> int:
 
 
 class _Lists:
-    """The longest list, from the levels of pages that come one after another: 0 where one begins."""
+    """The length of the longest list, from the repetition levels of consecutive pages: 0 where a list begins."""
 
     def __init__(self, depth: int):
         self._bits = depth.bit_length()
-        self.longest = self._open = 0
+        self.longest = self._current = 0
 
     def add(self, data: bytes, values: int) -> None:
-        """The levels of one page: runs of one value, and groups of eight that are packed."""
+        """Add the repetition levels of one page: runs of one value, and bit-packed groups of eight."""
         thrift = _Thrift(data)
         while values > 0 and thrift.at < len(data):
             head = thrift.varint()
@@ -389,25 +388,25 @@ class _Lists:
                 groups = bits[: len(bits) - len(bits) % self._bits].reshape(-1, self._bits)
                 levels = np.any(groups, axis=1)[:values]
                 thrift.at += size
-                self._take(np.flatnonzero(np.logical_not(levels)), len(levels))
+                self._add_starts(np.flatnonzero(np.logical_not(levels)), len(levels))
                 values -= max(1, len(levels))
             else:
                 count, size = min(head >> 1, values), -(-self._bits // 8)
                 level = int.from_bytes(data[thrift.at : thrift.at + size], "little")
                 thrift.at += size
                 if level:
-                    self._open += count
+                    self._current += count
                 elif count:
-                    self.longest, self._open = max(self.longest, self._open), 1
+                    self.longest, self._current = max(self.longest, self._current), 1
                 values -= max(1, count)
-        self.longest = max(self.longest, self._open)
+        self.longest = max(self.longest, self._current)
 
-    def _take(self, starts: np.ndarray, count: int) -> None:
+    def _add_starts(self, starts: np.ndarray, count: int) -> None:
         if not len(starts):
-            self._open += count
+            self._current += count
             return
-        self.longest = max(self.longest, self._open + int(starts[0]), int(np.diff(starts).max(initial=0)))
-        self._open = count - int(starts[-1])
+        self.longest = max(self.longest, self._current + int(starts[0]), int(np.diff(starts).max(initial=0)))
+        self._current = count - int(starts[-1])
 
 
 # --------------------------------------------------------------------------------------------------------------- plan
@@ -422,22 +421,22 @@ class Plan:
 
 
 @dataclass
-class _Look:
+class _ChunkSummary:
     """What the pages of a chunk stand for."""
 
     values: int = 0
     packed: int = 0
-    claimed: int = 0  # bytes of its values, each by itself
-    each: float = 0.0  # bytes of a value, in the page where they are largest
-    coded: bool = False  # whether all pages refer to a dictionary
-    entry: int = 0  # bytes of its longest entry
-    longest: int | None = None  # values of the longest list, where that was looked at
+    unpacked: int = 0  # bytes of its values, each by itself
+    value_bytes: float = 0.0  # bytes of a value, in the page where they are largest
+    is_coded: bool = False  # whether all pages refer to a dictionary
+    longest_entry: int = 0  # bytes of its longest entry
+    longest_list: int | None = None  # values of the longest list, where that was looked at
 
 
 def plan_of(
-    opened: Any, size: int, wanted: Sequence[str], texts: Sequence[str], rows: int, file: File
+    opened: Any, size: int, columns: Sequence[str], texts: Sequence[str], rows: int, file: File
 ) -> Plan:
-    """Look at the pages of the wanted columns, and refuse what would fill the memory at once.
+    """How to read the columns of a file, by the heads of their pages; refuses what would fill the memory at once.
 
     Parameters
     ----------
@@ -460,8 +459,8 @@ def plan_of(
         if length > size - 12:
             raise _Damaged("its table of contents is longer than the file")
         opened.seek(size - 8 - length)
-        contents = _contents(opened.read(length), wanted)
-        looks = [_looks(opened, contents, group, file) for group in contents.groups]
+        contents = _contents(opened.read(length), columns)
+        summaries = [_summarize_group(opened, contents, group, file) for group in contents.groups]
     except _Damaged as error:
         raise InputError(f"{file} could not be read; it is damaged: {error}. Get it again.") from None
     except IndexError:
@@ -469,79 +468,90 @@ def plan_of(
             f"{file} could not be read; it is damaged: its table of contents is cut short. Get it again."
         ) from None
     leaves = contents.leaves
-    coded = {
+    dictionary_leaves = {
         i
         for i, leaf in enumerate(leaves)
-        if leaf.column in texts and all(found[i].coded for found in looks if i in found)
+        if leaf.column in texts
+        and all(group_summaries[i].is_coded for group_summaries in summaries if i in group_summaries)
     }
-    steps, before = [], 0
-    for (count, _), found in zip(contents.groups, looks, strict=True):
-        each = sum(
-            VALUE_BYTES if i in coded else _row(look, leaves[i], max(1, count), file, before)
-            for i, look in found.items()
+    row_steps, first_row = [], 0
+    for (count, _), group_summaries in zip(contents.groups, summaries, strict=True):
+        bytes_per_row = sum(
+            VALUE_BYTES
+            if i in dictionary_leaves
+            else _bytes_per_row(summary, leaves[i], max(1, count), file, first_row)
+            for i, summary in group_summaries.items()
         )
-        steps.append(max(1, min(rows, int(PART_BYTES / max(each, 1)))))
-        before += count
-    return Plan([leaves[i].column for i in coded], steps)
+        row_steps.append(max(1, min(rows, int(PART_BYTES / max(bytes_per_row, 1)))))
+        first_row += count
+    return Plan([leaves[i].column for i in dictionary_leaves], row_steps)
 
 
-def _row(look: _Look, leaf: Leaf, rows: int, file: File, before: int) -> float:
-    """The bytes that a leaf adds to a row, at most; a list that is too long to be made at all is an error."""
+def _bytes_per_row(summary: _ChunkSummary, leaf: Leaf, rows: int, file: File, first_row: int) -> float:
+    """An upper bound on the bytes that a leaf adds to a row; a list that is too long for a record is an error."""
     if not leaf.depth:
-        return look.each
-    if look.longest is not None and look.longest * look.each > file.max_record:
+        return summary.value_bytes
+    if summary.longest_list is not None and summary.longest_list * summary.value_bytes > file.max_record:
         raise InputError(
-            f"{file} has a list of {look.longest:,} values in the column {brief(leaf.column)}, among rows {before:,} "
-            f"to {before + rows - 1:,}; expected a record of at most {bytes_shown(file.max_record)}, unless {RAISED}."
+            f"{file} has a list of {summary.longest_list:,} values in the column {brief(leaf.column)}, "
+            f"among rows {first_row:,} "
+            f"to {first_row + rows - 1:,}; expected a record of at most {bytes_shown(file.max_record)}, "
+            f"unless {RAISED}."
         )
-    mean = look.claimed / rows
-    return mean if look.longest is None else max(mean, min(look.longest, look.values) * look.each)
+    mean = summary.unpacked / rows
+    return (
+        mean
+        if summary.longest_list is None
+        else max(mean, min(summary.longest_list, summary.values) * summary.value_bytes)
+    )
 
 
-def _looks(
+def _summarize_group(
     opened: Any, contents: Contents, group: tuple[int, dict[int, Chunk]], file: File
-) -> dict[int, _Look]:
-    return {i: _look(opened, chunk, contents.leaves[i], file) for i, chunk in group[1].items()}
+) -> dict[int, _ChunkSummary]:
+    return {i: _summarize(opened, chunk, contents.leaves[i], file) for i, chunk in group[1].items()}
 
 
-def _look(opened: Any, chunk: Chunk, leaf: Leaf, file: File) -> _Look:
-    found, pages = _Look(coded=True), []
-    most = max(PART_BYTES, LARGEST_PAGE * file.max_record)
+def _summarize(opened: Any, chunk: Chunk, leaf: Leaf, file: File) -> _ChunkSummary:
+    """What the pages of a chunk stand for; a page that unpacks to far too much is an error."""
+    summary, pages = _ChunkSummary(is_coded=True), []
+    page_limit = max(PART_BYTES, LARGEST_PAGE * file.max_record)
     for page in _pages(opened, chunk):
-        if page.unpacked > most and page.unpacked > PAGE_RATIO * page.packed:
+        if page.unpacked > page_limit and page.unpacked > PAGE_RATIO * page.packed:
             raise InputError(
                 f"{file} has a page of {bytes_shown(page.packed)} in the column {brief(leaf.column)} that unpacks to "
                 f"{bytes_shown(page.unpacked)}: it may be made to fill the memory. If you trust it, see that {RAISED}."
             )
-        found.packed += page.packed
+        summary.packed += page.packed
         if page.kind == DICTIONARY:
-            found.entry = page.unpacked
+            summary.longest_entry = page.unpacked
             if leaf.width is None and page.unpacked > LONG_ENTRY:
-                found.entry = _longest_entry(opened, page, chunk.codec)
+                summary.longest_entry = _longest_entry(opened, page, chunk.codec)
         elif page.kind in (DATA, DATA_2):
             pages.append(page)
-            coded = page.encoding in (PLAIN_DICTIONARY, DICTIONARY_CODED)
-            found.coded = found.coded and coded
-            each = _value(page, leaf, coded, found.entry)
-            found.values += page.values
-            found.claimed += int(each * page.values)
-            found.each = max(found.each, each)
-    if leaf.depth and found.claimed > most and found.claimed > LIST_RATIO * found.packed:
-        found.longest = _longest_list(opened, pages, chunk.codec, leaf.depth)
-    return found
+            is_coded = page.encoding in (PLAIN_DICTIONARY, DICTIONARY_CODED)
+            summary.is_coded = summary.is_coded and is_coded
+            value_bytes = _value_bytes(page, leaf, is_coded, summary.longest_entry)
+            summary.values += page.values
+            summary.unpacked += int(value_bytes * page.values)
+            summary.value_bytes = max(summary.value_bytes, value_bytes)
+    if leaf.depth and summary.unpacked > page_limit and summary.unpacked > LIST_RATIO * summary.packed:
+        summary.longest_list = _longest_list(opened, pages, chunk.codec, leaf.depth)
+    return summary
 
 
-def _value(page: Page, leaf: Leaf, coded: bool, entry: int) -> float:
-    """The bytes of a value of a page, at most on average of any that come one after another."""
+def _value_bytes(page: Page, leaf: Leaf, is_coded: bool, longest_entry: int) -> float:
+    """The bytes of a value of a page: an upper bound on the mean over any run of values."""
     if leaf.width is not None:
         return leaf.width
-    if coded:
-        return entry
+    if is_coded:
+        return longest_entry
     # In front coding a value repeats the beginning of the one before it.
     return page.unpacked if page.encoding == FRONT_CODED else page.unpacked / max(1, page.values)
 
 
 def _longest_list(opened: Any, pages: Sequence[Page], codec: int, depth: int) -> int:
+    """The values of the longest list in pages; all values where they cannot be unpacked here."""
     lists, total = _Lists(depth), 0
     for page in pages:
         total += page.values
@@ -549,7 +559,7 @@ def _longest_list(opened: Any, pages: Sequence[Page], codec: int, depth: int) ->
             opened.seek(page.start)
             lists.add(opened.read(page.levels), page.values)
             continue
-        data = _unpacked(opened, page, codec) if page.levels == RUNS else None
+        data = _unpack(opened, page, codec) if page.levels == RUNS else None
         if data is None:
             return sum(page.values for page in pages)
         length = int.from_bytes(data[:4], "little")

@@ -1,4 +1,4 @@
-"""Columns of batches → Parquet files that are there when they are complete, and not before."""
+"""Writing columns of batches to Parquet files, which appear when they are complete, and not before."""
 
 from __future__ import annotations
 
@@ -51,27 +51,28 @@ class Layout:
     def add(self, columns: Mapping[str, Any], place: str) -> None:
         """Take note of the types of a batch that was read at this place."""
         pa = _library()
-        fields = [(str(name), _as_arrow(str(name), column, place).type) for name, column in columns.items()]
-        found = pa.schema(fields)
+        fields = [(str(name), _to_arrow(str(name), column, place).type) for name, column in columns.items()]
+        batch_schema = pa.schema(fields)
         if self.schema is None:
-            self.schema = found
+            self.schema = batch_schema
             return
-        if set(found.names) != set(self.schema.names):
-            odd = sorted(set(found.names) ^ set(self.schema.names))
+        if set(batch_schema.names) != set(self.schema.names):
+            differing = sorted(set(batch_schema.names) ^ set(self.schema.names))
             raise InputError(
-                f"{place} and what was read before differ in their columns, such as {brief(odd[0])}; expected the same "
+                f"{place} and what was read before differ in their columns, such as "
+                f"{brief(differing[0])}; expected the same "
                 "columns throughout. Name the ones to keep with columns=."
             )
-        if found == self.schema:
+        if batch_schema == self.schema:
             return
         merged = []
         for field in self.schema:
-            both = [pa.schema([field]), pa.schema([found.field(field.name)])]
+            both = [pa.schema([field]), pa.schema([batch_schema.field(field.name)])]
             try:
                 merged.append(pa.unify_schemas(both, promote_options="permissive").field(0))
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 raise InputError(
-                    f"{place} holds {found.field(field.name).type} in the column {brief(field.name)}, which was "
+                    f"{place} holds {batch_schema.field(field.name).type} in the column {brief(field.name)}, which was "
                     f"{field.type} before; expected one type throughout. Mend it, or leave it out: name the columns to "
                     "keep with columns=."
                 ) from None
@@ -79,21 +80,22 @@ class Layout:
 
     def refuse(self, names: Sequence[str]) -> None:
         """The names of new columns must be free."""
-        taken = [name for name in names if name in self.schema.names]
-        if taken:
+        conflicts = [name for name in names if name in self.schema.names]
+        if conflicts:
             raise InputError(
-                f"the source has a column {taken[0]!r} of its own; expected none of that name, because it is written "
+                f"the source has a column {conflicts[0]!r} of its own; expected none of that name, "
+                "because it is written "
                 "beside the others. Leave it out: name the columns to keep with columns=."
             )
 
-    def table(self, columns: Mapping[str, Any], more: Mapping[str, np.ndarray]) -> Any:
+    def table(self, columns: Mapping[str, Any], extra: Mapping[str, np.ndarray]) -> Any:
         """The columns of a batch with more beside them, as an Arrow table."""
         pa = _library()
         arrays = []
         for field in self.schema:
-            array = _as_arrow(field.name, columns[field.name], "the batch", field.type)
+            array = _to_arrow(field.name, columns[field.name], "the batch", field.type)
             arrays.append(array if array.type == field.type else array.cast(field.type))
-        return pa.table([*arrays, *map(pa.array, more.values())], names=[*self.schema.names, *more])
+        return pa.table([*arrays, *map(pa.array, extra.values())], names=[*self.schema.names, *extra])
 
     def with_numbers(self, names: Sequence[str]) -> Any:
         """The schema with columns of numbers behind."""
@@ -101,7 +103,7 @@ class Layout:
         return pa.schema([*self.schema, *(pa.field(name, pa.float64()) for name in names)])
 
 
-def _as_arrow(name: str, column: Any, place: str, kind: Any = None) -> Any:
+def _to_arrow(name: str, column: Any, place: str, kind: Any = None) -> Any:
     """A column as an Arrow array; vectors as lists of one length."""
     pa = _library()
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
@@ -155,76 +157,76 @@ class Output:
                 f"the folder {printable(self.target.parent)!r} does not exist; expected one that does. Make it first."
             )
         self._check(files, bool(overwrite))
-        self._names = None if self.single else _names(files)
+        self._names = None if self.single else _output_names(files)
         self.paths: tuple[str, ...] = ()  # what was written
 
     def _check(self, files: Sequence[File], overwrite: bool) -> None:
         """Nothing that is read, and nothing else that is there, may be replaced unasked."""
-        whole = self.target.resolve()
+        target = self.target.resolve()
         for file in files:
             assert file.path is not None
             read = file.path.resolve()
-            if read == whole or whole in read.parents or (file.is_folder and read in whole.parents):
+            if read == target or target in read.parents or (file.is_folder and read in target.parents):
                 raise InputError(
                     f"out={brief(str(self.target))} is, holds or lies in {file}, which is read; expected another "
                     "place."
                 )
         if not self.target.exists():
             return
-        held = [] if self.single else sorted(self.target.iterdir())
-        if not self.single and not held:
+        entries = [] if self.single else sorted(self.target.iterdir())
+        if not self.single and not entries:
             return
         if not overwrite:
             raise InputError(
                 f"{printable(self.target)!r} exists{'' if self.single else ' and is not empty'}; expected a new name. "
                 "Pass overwrite=True to replace it."
             )
-        others = [one for one in held if one.suffix.lower() not in ENDINGS or not one.is_file()]
-        if others:
+        foreign = [entry for entry in entries if entry.suffix.lower() not in ENDINGS or not entry.is_file()]
+        if foreign:
             raise InputError(
-                f"{printable(self.target)!r} holds {printable(others[0].name)!r}, which is no .parquet file, and the "
+                f"{printable(self.target)!r} holds {printable(foreign[0].name)!r}, which is no .parquet file, and the "
                 "folder would be replaced with all that is in it; expected a folder of .parquet files. Name another."
             )
 
     @contextmanager
     def writing(self, schema: Any) -> Iterator[_Writer]:
         """Write beside the target, and move it there at the end; on an error nothing of it stays."""
-        beside = self.target.absolute().parent / f".vendimeter-{secrets.token_hex(8)}.part"
-        writer = _Writer(beside, self.target, self._names, schema)
+        partial = self.target.absolute().parent / f".vendimeter-{secrets.token_hex(8)}.part"
+        writer = _Writer(partial, self.target, self._names, schema)
         try:
             writer.begin()
             yield writer
             written = writer.close()
-            with _guarded(self.target):
-                self._move(beside)
+            with _reporting_errors(self.target):
+                self._move(partial)
         except BaseException:
             writer.abandon()
-            if beside.is_dir():
-                shutil.rmtree(beside, ignore_errors=True)
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
             else:
-                beside.unlink(missing_ok=True)
+                partial.unlink(missing_ok=True)
             raise
         self.paths = (
             (str(self.target),) if self.single else tuple(str(self.target / name) for name in written)
         )
 
-    def _move(self, beside: Path) -> None:
+    def _move(self, partial: Path) -> None:
         if self.single or not self.target.exists():
-            os.replace(beside, self.target)
+            os.replace(partial, self.target)
             return
-        older = beside.with_suffix(".old")
-        os.replace(self.target, older)
+        backup = partial.with_suffix(".old")
+        os.replace(self.target, backup)
         try:
-            os.replace(beside, self.target)
+            os.replace(partial, self.target)
         except BaseException:
-            os.replace(older, self.target)
+            os.replace(backup, self.target)
             raise
-        shutil.rmtree(older, ignore_errors=True)
+        shutil.rmtree(backup, ignore_errors=True)
 
 
 @contextmanager
-def _guarded(target: Path) -> Iterator[None]:
-    """Trouble with the disk, or with what Parquet has no form for, as our error."""
+def _reporting_errors(target: Path) -> Iterator[None]:
+    """Turn errors of the disk, and types that Parquet does not have, into an `InputError`."""
     try:
         yield
     except OSError as error:
@@ -239,21 +241,21 @@ def _guarded(target: Path) -> Iterator[None]:
         ) from None
 
 
-def _names(files: Sequence[File]) -> list[str]:
+def _output_names(files: Sequence[File]) -> list[str]:
     """The name of the output for each file: its own, or a number where those are not all different; pictures share one.
 
     Examples
     --------
-    >>> _names([File.of("a/x.csv.gz"), File.of("a/y.csv.gz")])
+    >>> _output_names([File.of("a/x.csv.gz"), File.of("a/y.csv.gz")])
     ['x.parquet', 'y.parquet']
-    >>> _names([File.of("a/x.csv"), File.of("b/x.csv")])
+    >>> _output_names([File.of("a/x.csv"), File.of("b/x.csv")])
     ['part-00000.parquet', 'part-00001.parquet']
     """
     if all(file.ending in PICTURES for file in files):  # a file for each would have one row
         return ["part-00000.parquet"] * len(files)
     paths = [file.path for file in files if file.path is not None]
-    plain = [path.with_suffix("") if path.suffix.lower() == ".gz" else path for path in paths]
-    names = [f"{path.stem or path.resolve().name}.parquet" for path in plain]
+    unpacked = [path.with_suffix("") if path.suffix.lower() == ".gz" else path for path in paths]
+    names = [f"{path.stem or path.resolve().name}.parquet" for path in unpacked]
     if len({name.lower() for name in names}) < len(names):
         return [f"part-{i:05d}.parquet" for i in range(len(names))]
     return names
@@ -262,36 +264,36 @@ def _names(files: Sequence[File]) -> list[str]:
 class _Writer:
     """Tables → one Parquet file, or files of a folder."""
 
-    def __init__(self, beside: Path, target: Path, names: Sequence[str] | None, schema: Any):
-        self._beside, self._target, self._names, self._schema = beside, target, names, schema
+    def __init__(self, partial: Path, target: Path, names: Sequence[str] | None, schema: Any):
+        self._partial, self._target, self._names, self._schema = partial, target, names, schema
         self._parquet = require("pyarrow.parquet", extra="files", purpose="writing Parquet files")
         self._open: Any = None
-        self._held: list[Any] = []
+        self._tables: list[Any] = []
         self._written: list[str] = []
 
     def begin(self) -> None:
         """Make the folder, where there is one."""
         if self._names is not None:
-            with _guarded(self._target):
-                self._beside.mkdir()
+            with _reporting_errors(self._target):
+                self._partial.mkdir()
 
     def write(self, table: Any, file: int) -> None:
         """Add rows that belong to the file of this number."""
-        with _guarded(self._target):
+        with _reporting_errors(self._target):
             name = "" if self._names is None else self._names[file]
             if name not in self._written[-1:]:
                 self._finish()
                 self._written.append(name)
-                self._open = self._parquet.ParquetWriter(self._beside / name, self._schema)
-            self._held.append(table)
-            if sum(held.nbytes for held in self._held) >= GROUP_BYTES:
+                self._open = self._parquet.ParquetWriter(self._partial / name, self._schema)
+            self._tables.append(table)
+            if sum(table.nbytes for table in self._tables) >= GROUP_BYTES:
                 self._flush()
 
     def _flush(self) -> None:
-        if self._held:
+        if self._tables:
             pa = _library()
-            self._open.write_table(pa.concat_tables(self._held))
-            self._held = []
+            self._open.write_table(pa.concat_tables(self._tables))
+            self._tables = []
 
     def _finish(self) -> None:
         if self._open is not None:
@@ -301,16 +303,16 @@ class _Writer:
 
     def close(self) -> list[str]:
         """All that was held back is written, and is on the disk; the names of the files, in order."""
-        with _guarded(self._target):
+        with _reporting_errors(self._target):
             self._finish()
             for name in self._written:
-                with (self._beside / name).open("rb+") as file:
+                with (self._partial / name).open("rb+") as file:
                     os.fsync(file.fileno())
         return self._written
 
     def abandon(self) -> None:
         """Close what is open; it will be deleted."""
-        self._held = []
+        self._tables = []
         if self._open is not None:
             with suppress(Exception):  # of a full disk, say: the first error is the one that matters
                 self._open.close()

@@ -28,9 +28,8 @@ _UNREAD = frozenset([
     ".kdc", ".mrw",
 ])  # fmt: skip
 _PICTURES = ENDINGS | _UNREAD
-_SYSTEM = frozenset(
-    ["__MACOSX", "Thumbs.db", "desktop.ini"]
-)  # what systems leave behind, beside hidden files
+# What operating systems leave behind, beside hidden files.
+_SYSTEM = frozenset(["__MACOSX", "Thumbs.db", "desktop.ini"])
 _TABLES = frozenset(
     [".parquet", ".pq", ".arrow", ".feather", ".csv", ".tsv", ".jsonl", ".txt", ".npy", ".npz"]
 )
@@ -74,23 +73,24 @@ class PictureFolder(Reader):
         """The columns; "folder" is another name of "label"."""
         return ["image", "label", "id", "folder"]
 
-    def no_column(self, name: str) -> InputError:
+    def missing_column_error(self, name: str) -> InputError:
         """The error for another column: it may be that the folder holds tables."""
         self._found()
-        return super().no_column(name)
+        return super().missing_column_error(name)
 
     def parts(self, columns: Sequence[str] | None, size: int) -> Iterator[Part]:
         """Parts with these columns."""
-        wanted = self.names() if columns is None else list(columns)
-        found = self._found()
-        for start in range(0, len(found), size):
-            names = [name for name in found[start : start + size] if self._is_usable(name)]
+        columns_read = self.names() if columns is None else list(columns)
+        pictures = self._found()
+        for start in range(0, len(pictures), size):
+            names = [name for name in pictures[start : start + size] if self._is_usable(name)]
             if names:
                 yield Part(
-                    {column: _column(column, names, self._folder) for column in wanted}, self._places(names)
+                    {column: _column_values(column, names, self._folder) for column in columns_read},
+                    self._place_of(names),
                 )
 
-    def _places(self, names: Sequence[tuple[str, ...]]) -> Callable[[int], str]:
+    def _place_of(self, names: Sequence[tuple[str, ...]]) -> Callable[[int], str]:
         return lambda i: self._place(names[i])
 
     def _place(self, name: tuple[str, ...]) -> str:
@@ -130,29 +130,29 @@ class PictureFolder(Reader):
 
     def _found(self) -> list[tuple[str, ...]]:
         """The pictures, and the links to folders, by the names of the folders that they lie in and their own."""
-        found: list[tuple[str, ...]] = []
-        others: Counter[tuple[str, bool]] = Counter()  # endings as written, and whether in a subfolder
-        waiting: list[tuple[str, ...]] = [()]
-        while waiting:
-            names = waiting.pop()
-            for entry in self._entries(names):
-                own = (*names, entry.name)
+        pictures: list[tuple[str, ...]] = []
+        other_endings: Counter[tuple[str, bool]] = Counter()  # endings as written, and whether in a subfolder
+        folders_left: list[tuple[str, ...]] = [()]
+        while folders_left:
+            folder_names = folders_left.pop()
+            for entry in self._entries(folder_names):
+                path = (*folder_names, entry.name)
                 if entry.name.startswith(".") or entry.name in _SYSTEM:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(own)
+                    folders_left.append(path)
                 elif _ending(entry.name) in _PICTURES or (entry.is_symlink() and entry.is_dir()):
-                    found.append(own)
+                    pictures.append(path)
                 else:
-                    others[Path(entry.name).suffix, bool(names)] += 1
-        endings = Counter(_ending(own[-1]) for own in found)
+                    other_endings[Path(entry.name).suffix, bool(folder_names)] += 1
+        endings = Counter(_ending(path[-1]) for path in pictures)
         unread = sum(endings[ending] for ending in _UNREAD)
-        tables = sum(count for (ending, _), count in others.items() if ending.lower() in _TABLES)
+        tables = sum(count for (ending, _), count in other_endings.items() if ending.lower() in _TABLES)
         # Shards may well come with a logo, and photographs with a table.
         if not endings.keys() & ENDINGS and (not unread or tables >= unread):
-            raise self._nothing(others)
+            raise self._no_pictures_error(other_endings)
         # The order of a folder is that of its file system; this one is the same everywhere.
-        return sorted(found)
+        return sorted(pictures)
 
     def _entries(self, names: tuple[str, ...]) -> list[os.DirEntry[str]]:
         try:
@@ -164,7 +164,7 @@ class PictureFolder(Reader):
                 "permissions, or take it out of the folder."
             ) from None
 
-    def _nothing(self, others: Counter[tuple[str, bool]]) -> EmptyError:
+    def _no_pictures_error(self, others: Counter[tuple[str, bool]]) -> EmptyError:
         count = others.total()
         if not count:
             return EmptyError(
@@ -177,8 +177,8 @@ class PictureFolder(Reader):
         table = next((ending for ending, _ in endings.most_common() if ending.lower() in _TABLES), None)
         advice = ""
         if table is not None:
-            parts = ("**", f"*{table}") if others[table, True] else (f"*{table}",)
-            pattern = Path(glob.escape(os.fspath(self._folder)), *parts)
+            pattern_parts = ("**", f"*{table}") if others[table, True] else (f"*{table}",)
+            pattern = Path(glob.escape(os.fspath(self._folder)), *pattern_parts)
             advice = f" Read them with the pattern {printable(pattern)!r}."
         files = "1 file, not" if count == 1 else f"{count:,} files, none of them"
         return EmptyError(
@@ -190,11 +190,11 @@ def _ending(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
-def _column(column: str, names: Sequence[tuple[str, ...]], folder: Path) -> list[str] | list[Path]:
+def _column_values(column: str, names: Sequence[tuple[str, ...]], folder: Path) -> list[str] | list[Path]:
     if column == "image":
         return [folder.joinpath(*name) for name in names]
-    own = folder.resolve().name
-    return ["/".join(name) if column == "id" else name[0] if len(name) > 1 else own for name in names]
+    folder_name = folder.resolve().name
+    return ["/".join(name) if column == "id" else name[0] if len(name) > 1 else folder_name for name in names]
 
 
 class PictureFile(Reader):
@@ -230,6 +230,6 @@ class PictureFile(Reader):
                 self.broken.add(str(self.file), f"cannot be decoded: {str(error).rstrip('.')}")
                 return
         folder = path.resolve().parent.name
-        held = {"image": path, "label": folder, "id": path.name, "folder": folder}
-        wanted = self.names() if columns is None else columns
-        yield Part({name: [held[name]] for name in wanted}, lambda _: str(self.file))
+        values = {"image": path, "label": folder, "id": path.name, "folder": folder}
+        columns_read = self.names() if columns is None else columns
+        yield Part({name: [values[name]] for name in columns_read}, lambda _: str(self.file))

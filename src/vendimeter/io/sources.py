@@ -1,4 +1,9 @@
-"""What to read: a file, plain or gzipped, a folder, several of them, a pattern, or standard input."""
+"""Sources of data: files, plain or gzipped, folders, patterns of them, and standard input.
+
+`files_of` turns what the user named into `File` objects, which open them, tell where a record stands, and limit what a
+record and a packed file may stand for: a small file must not fill the memory. `sniff` tells the form of a file without
+an ending by its first bytes.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +36,16 @@ __all__ = [
     "VALUE_MEMORY",
     "File",
     "begins_object",
+    "count_values",
     "files_of",
     "guarded",
     "is_pipe",
-    "note",
     "sniff",
     "telling",
 ]
 
 MAX_RECORD = 64 << 20  # bytes of one record, unless the user says otherwise …
-# … and of what packed files stand for beyond this many times their own: texts pack 3 to 50 times, a bomb 1,000.
+# … and of what packed files unpack to, beyond this many times their own bytes: texts pack 3 to 50 times, a bomb 1,000.
 LARGEST_RATIO = 400
 # A single record of a packed file may have so many times the bytes that were read of it, or this part of what it may
 # have elsewhere: kernels take 20 to 100 bytes for a letter.
@@ -60,7 +65,7 @@ BOM = b"\xef\xbb\xbf"
 _OBJECT = re.compile(r'\s*\{\s*["}]')
 _SEQUENCE = re.compile(r"[A-Za-z*-]*[A-Za-z][A-Za-z*-]*")  # with gaps, of which the reader says what to do
 _LONGEST_TOKEN = 16  # characters of JSON besides texts: an error this near a cut comes from it
-BINARY = {  # by their first bytes
+MAGIC_ENDINGS = {  # by their first bytes
     b"\x93NUMPY": ".npy",
     b"PK\x03\x04": ".npz",
     b"PK\x05\x06": ".npz",
@@ -74,7 +79,7 @@ def is_pipe(path: Path) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-_tell: ContextVar[Callable[[File], None] | None] = ContextVar("tell", default=None)
+_on_wait: ContextVar[Callable[[File], None] | None] = ContextVar("tell", default=None)
 
 
 @contextmanager
@@ -83,20 +88,20 @@ def telling(tell: Callable[[File], None] | None) -> Iterator[None]:
 
     `tell` is called with it in a thread, which has ended when the first byte or an exception comes.
     """
-    token = _tell.set(tell)
+    token = _on_wait.set(tell)
     try:
         yield
     finally:
-        _tell.reset(token)
+        _on_wait.reset(token)
 
 
 @contextmanager
-def _awaited(file: File) -> Iterator[None]:
-    tell = _tell.get()
-    if tell is None or not file.is_pipe:
+def _report_wait(file: File) -> Iterator[None]:
+    on_wait = _on_wait.get()
+    if on_wait is None or not file.is_pipe:
         yield
         return
-    timer = threading.Timer(PATIENCE, tell, [file])
+    timer = threading.Timer(PATIENCE, on_wait, [file])
     timer.daemon = True
     timer.start()
     try:
@@ -133,8 +138,8 @@ class File:
                 raise InputError("there is no standard input here; expected the path of a file.")
             return cls(None, ending or "", stream)
         path = Path(path)
-        named = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-        return cls(path, named.suffix.lower() if ending is None else ending)
+        unpacked_path = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+        return cls(path, unpacked_path.suffix.lower() if ending is None else ending)
 
     def __str__(self) -> str:
         return "standard input" if self.path is None else repr(printable(self.path))
@@ -160,28 +165,28 @@ class File:
 
     def open(self) -> Any:
         """The bytes, unpacked where they are gzipped. What can be read once goes on where it was left."""
-        if isinstance(self.stream, _Once):
-            return self._opened()
-        with _awaited(self):  # to open a pipe waits for somebody who writes to it
-            return self._opened()
+        if isinstance(self.stream, _PeekableStream):
+            return self._open_stream()
+        with _report_wait(self):  # to open a pipe waits for somebody who writes to it
+            return self._open_stream()
 
-    def _opened(self) -> Any:
+    def _open_stream(self) -> Any:
         if self.path is not None and self.stream is None:
             try:
-                plain: Any = self.path.open("rb")
+                opened: Any = self.path.open("rb")
             except (OSError, ValueError) as error:  # a ValueError: a NUL in the name
-                why = getattr(error, "strerror", None) or error
+                reason = getattr(error, "strerror", None) or error
                 raise InputError(
-                    f"{self} could not be opened: {why}. Expected a file that may be read."
+                    f"{self} could not be opened: {reason}. Expected a file that may be read."
                 ) from None
-            if plain.seekable():
-                return _Unpacked(plain, self) if plain.peek(2)[:2] == GZIP else plain
-            self.stream = plain
-        if not isinstance(self.stream, _Once):
-            self.stream = _Once(self.stream, owned=self.path is not None)
+            if opened.seekable():
+                return _GzipStream(opened, self) if opened.peek(2)[:2] == GZIP else opened
+            self.stream = opened
+        if not isinstance(self.stream, _PeekableStream):
+            self.stream = _PeekableStream(self.stream, owned=self.path is not None)
         with guarded(self):
             if self.stream.unpacked is None and self.stream.peek(2) == GZIP:
-                self.stream.unpacked = _Unpacked(self.stream, self)
+                self.stream.unpacked = _GzipStream(self.stream, self)
         return self.stream.unpacked or self.stream
 
     def head(self) -> bytes:
@@ -209,55 +214,57 @@ class File:
         for block in self._blocks(separator):
             if isinstance(block, int):
                 number += 1
-                yield number, "", self.too_large(most=block)
+                yield number, "", self.too_large(limit=block)
                 continue
             if number == 0:
                 self._check_text(block)
                 block = block.removeprefix(BOM)
             try:
-                clean, texts = b"\0" not in block, block.decode("utf-8").split("\n")
+                is_clean, texts = b"\0" not in block, block.decode("utf-8").split("\n")
             except UnicodeDecodeError:
-                clean, texts = False, block.decode("utf-8", "surrogateescape").split("\n")
-            most = self.most
-            small = len(block) <= most
-            if clean and small:  # most by far
+                is_clean, texts = False, block.decode("utf-8", "surrogateescape").split("\n")
+            record_limit = self.record_limit
+            fits = len(block) <= record_limit
+            if is_clean and fits:  # most by far
                 for text in texts:
                     number += 1
                     yield number, text, ""
                 continue
             for text in texts:
                 number += 1
-                if not small and len(text.encode("utf-8", "surrogateescape")) > most:
+                if not fits and len(text.encode("utf-8", "surrogateescape")) > record_limit:
                     yield number, "", self.too_large()
                 else:
-                    yield number, text, "" if clean else _fault(text)
+                    yield number, text, "" if is_clean else _line_fault(text)
 
     @property
-    def most(self) -> int:
-        """The most that the record at hand may have."""
-        return self.max_record if self.packed is None else self.most_of(self.packed)
+    def record_limit(self) -> int:
+        """The upper bound on the bytes of a record at this point of the file."""
+        return self.max_record if self.packed is None else self.record_limit_of(self.packed)
 
-    def too_large(self, seen: float | None = None, most: int | None = None) -> str:
-        """What is wrong with a record of so many bytes, or of more than may be, after its place in a message."""
-        allowed = bytes_shown(self.most if most is None else most)
-        size = f"more than {allowed}" if seen is None else bytes_shown(seen)
-        return f"has {size}; expected a record of at most {allowed}, unless {RAISED}"
+    def too_large(self, size: float | None = None, limit: int | None = None) -> str:
+        """What is wrong with a record of this many bytes, or of more than the limit, after its place in a message."""
+        allowed = bytes_shown(self.record_limit if limit is None else limit)
+        seen = f"more than {allowed}" if size is None else bytes_shown(size)
+        return f"has {seen}; expected a record of at most {allowed}, unless {RAISED}"
 
-    def most_of(self, packed: int) -> int:
-        """The most that a record may have which comes from so many packed bytes."""
+    def record_limit_of(self, packed: int) -> int:
+        """The upper bound on the bytes of a record that comes from this many packed bytes."""
         return min(self.max_record, max(self.max_record // RECORD_PART, RECORD_RATIO * packed))
 
-    def crowded(self, text: str, mark: str = ",") -> str:
+    def too_many_values(self, text: str, mark: str = ",") -> str:
         """What is wrong with a record whose values would take far more memory than its text; "" as a rule.
 
         `mark` is what stands between values.
         """
         if len(text) <= self.max_record // RECORD_PART:
             return ""
-        values, most = text.count(mark) + 1, self.most_values
-        if values <= most:
+        values, most_values = text.count(mark) + 1, self.most_values
+        if values <= most_values:
             return ""
-        return f"holds {values:,} values; expected a record of at most {most:,} of them, unless {RAISED}"
+        return (
+            f"holds {values:,} values; expected a record of at most {most_values:,} of them, unless {RAISED}"
+        )
 
     @property
     def most_values(self) -> int:
@@ -267,10 +274,10 @@ class File:
     def _check_text(self, start: bytes) -> None:
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{self} is UTF-16 text; expected UTF-8. Save it as UTF-8.")
-        found = next((ending for magic, ending in BINARY.items() if start.startswith(magic)), None)
-        if found is not None:
+        ending = next((ending for magic, ending in MAGIC_ENDINGS.items() if start.startswith(magic)), None)
+        if ending is not None:
             raise InputError(
-                f"{self} is no text: it begins as a file of the form {found}; expected UTF-8 text. Say what it is by "
+                f"{self} is no text: it begins as a file of the form {ending}; expected UTF-8 text. Say what it is by "
                 "its ending."
             )
 
@@ -280,50 +287,50 @@ class File:
         A line that is too large for a record is passed over without being held; in its place is what it might have had.
         """
         pieces: list[bytes] = []
-        held, returned, begun, over = 0, False, False, False
+        held_bytes, ends_in_return, yielded, is_too_large = 0, False, False, False
         with self.open() as file:
-            while chunk := _some(file, self):
-                if isinstance(file, _Unpacked):  # of other files nothing is counted
+            while chunk := _read_chunk(file, self):
+                if isinstance(file, _GzipStream):  # of other files nothing is counted
                     self.packed = file.packed_bytes
-                    file.note(chunk.count(b"\n") + (chunk.count(separator) if separator else 0))
-                if returned:  # a line's end that fell between two chunks
+                    file.count_values(chunk.count(b"\n") + (chunk.count(separator) if separator else 0))
+                if ends_in_return:  # a line's end that fell between two chunks
                     chunk = chunk.removeprefix(b"\n")
-                returned = chunk.endswith(b"\r")
+                ends_in_return = chunk.endswith(b"\r")
                 if b"\r" in chunk:
                     chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-                if over:
+                if is_too_large:
                     end = chunk.find(b"\n")
                     if end < 0:
                         continue
-                    over, chunk = False, chunk[end + 1 :]
+                    is_too_large, chunk = False, chunk[end + 1 :]
                 cut = chunk.rfind(b"\n")
                 if cut >= 0:
                     pieces.append(chunk[:cut])
                     yield b"".join(pieces)
-                    pieces, begun, held, chunk = [], True, 0, chunk[cut + 1 :]
+                    pieces, yielded, held_bytes, chunk = [], True, 0, chunk[cut + 1 :]
                 pieces.append(chunk)
-                held += len(chunk)
-                if held > self.most:
-                    if not begun:
+                held_bytes += len(chunk)
+                if held_bytes > self.record_limit:
+                    if not yielded:
                         self._check_text(pieces[0])
-                    pieces, held, begun, over = [], 0, True, True
-                    yield self.most
-        if held:
+                    pieces, held_bytes, yielded, is_too_large = [], 0, True, True
+                    yield self.record_limit
+        if held_bytes:
             yield b"".join(pieces)
 
 
-def note(opened: Any, values: int) -> None:
-    """Say of an opened file that so many values were made of what was just read, which matters if it is packed."""
-    if isinstance(opened, _Unpacked):
-        opened.note(values)
+def count_values(opened: Any, values: int) -> None:
+    """Count values that were made of what was just read of a file, which matters if it is packed."""
+    if isinstance(opened, _GzipStream):
+        opened.count_values(values)
 
 
-def _some(file: Any, name: File) -> bytes:
+def _read_chunk(file: Any, name: File) -> bytes:
     with guarded(name):
         return file.read(CHUNK)
 
 
-def _fault(text: str) -> str:
+def _line_fault(text: str) -> str:
     """What is wrong with a line that was decoded with surrogates in the place of odd bytes."""
     if "\0" in text:
         return "holds a NUL byte, as binary files and UTF-16 text do; expected UTF-8 text"
@@ -336,7 +343,7 @@ def _fault(text: str) -> str:
 
 
 class guarded:
-    """Trouble of the machine while a file is read (a disk, a network, a folder under the name) as our error."""
+    """Turn an OSError while a file is read (of a disk, a network, a folder under the name) into an `InputError`."""
 
     def __init__(self, file: File):
         self._file = file
@@ -349,66 +356,65 @@ class guarded:
             raise InputError(f"{self._file} could not be read: {error.strerror or error}.") from None
 
 
-class _Once:
-    """A stream that can be looked into before it is read; standard input is left open."""
+class _PeekableStream:
+    """A stream whose next bytes can be seen before they are read; standard input is left open."""
 
     def __init__(self, stream: Any, owned: bool):
-        self._stream, self._owned, self._held = stream, owned, b""
+        self._stream, self._owned, self._buffer = stream, owned, b""
         self._ended = False  # then a terminal is not asked again: every time would take a Ctrl-D of its own
-        self.unpacked: _Unpacked | None = None
+        self.unpacked: _GzipStream | None = None
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which stay there; fewer only at the end."""
-        if len(self._held) < size:
-            self._held += self._more(size - len(self._held))
-        return self._held[:size]
+        """The next bytes, which are not consumed; fewer only at the end."""
+        if len(self._buffer) < size:
+            self._buffer += self._read_stream(size - len(self._buffer))
+        return self._buffer[:size]
 
-    def _more(self, size: int) -> bytes:
-        """So many bytes of the stream; fewer only at its end."""
+    def _read_stream(self, size: int) -> bytes:
+        """The next bytes of the stream; fewer only at its end."""
         pieces: list[bytes] = []
-        full = isinstance(
-            self._stream, io.BufferedIOBase
-        )  # these give less than was asked for at the end only
+        # A buffered stream gives less than was asked for at its end only.
+        reads_fully = isinstance(self._stream, io.BufferedIOBase)
         while size > 0 and not self._ended:
             pieces.append(self._stream.read(size) or b"")
-            self._ended = len(pieces[-1]) < size if full else not pieces[-1]
+            self._ended = len(pieces[-1]) < size if reads_fully else not pieces[-1]
             size -= len(pieces[-1])
         return b"".join(pieces)
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes; all of them for −1."""
+        """Up to this many bytes; all of them for −1."""
         if size < 0:
-            held, self._held = self._held, b""
-            return held if self._ended else held + self._stream.read()
-        held, self._held = self._held[:size], self._held[size:]
-        return held + self._more(size - len(held)) if len(held) < size else held
+            data, self._buffer = self._buffer, b""
+            return data if self._ended else data + self._stream.read()
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        return data + self._read_stream(size - len(data)) if len(data) < size else data
 
     def close(self) -> None:
         """Close the stream if it was opened here."""
         if self._owned:
             self._stream.close()
 
-    def __enter__(self) -> _Once:
+    def __enter__(self) -> _PeekableStream:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class _Counted(io.RawIOBase):
-    """The packed bytes, counted as they are taken: standard input does not say its size."""
+class _CountingStream(io.RawIOBase):
+    """A stream that counts the bytes that are read of it: standard input does not say its size."""
 
     def __init__(self, packed: Any):
         self._packed, self.count = packed, 0
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes; all of them for −1."""
+        """Up to this many bytes; all of them for −1."""
         data = self._packed.read(size)
         self.count += len(data)
         return data
 
 
-class _Unpacked:
+class _GzipStream:
     """A gzipped file, unpacked as it is read; a small one that stands for far too much is an error.
 
     It may stand for 400 times as many bytes as were read of it, and for those of one record beyond.
@@ -416,33 +422,33 @@ class _Unpacked:
 
     def __init__(self, packed: Any, file: File):
         self.packed, self._file = packed, file
-        self._counted = _Counted(packed)
-        self._gzip = gzip.GzipFile(fileobj=self._counted, mode="rb")  # type: ignore[arg-type]
-        self._given = 0
+        self._counting_stream = _CountingStream(packed)
+        self._gzip = gzip.GzipFile(fileobj=self._counting_stream, mode="rb")  # type: ignore[arg-type]
+        self._unpacked_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes; all of them for −1."""
+        """Up to this many bytes; all of them for −1."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK), b""))
         try:
             data = self._gzip.read(size)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{self._file} is damaged or was cut short: {error}. Get it again.") from None
-        self._take(len(data))
+        self._add_bytes(len(data))
         return data
 
-    def note(self, values: int) -> None:
-        """Take into account that so many values were made of what was unpacked."""
-        self._take(VALUE_BYTES * values)
+    def count_values(self, values: int) -> None:
+        """Count values that were made of what was unpacked."""
+        self._add_bytes(VALUE_BYTES * values)
 
     @property
     def packed_bytes(self) -> int:
         """The bytes that were read so far, packed."""
-        return self._counted.count
+        return self._counting_stream.count
 
-    def _take(self, size: int) -> None:
-        self._given += size
-        if self._given > self._file.max_record + LARGEST_RATIO * self._counted.count:
+    def _add_bytes(self, size: int) -> None:
+        self._unpacked_bytes += size
+        if self._unpacked_bytes > self._file.max_record + LARGEST_RATIO * self._counting_stream.count:
             raise InputError(
                 f"{self._file} unpacks to more than {LARGEST_RATIO} times its size, as no text does: it may be made "
                 f"to fill the memory. If you trust it, unpack it yourself, or see that {RAISED}."
@@ -453,7 +459,7 @@ class _Unpacked:
         self._gzip.close()
         self.packed.close()
 
-    def __enter__(self) -> _Unpacked:
+    def __enter__(self) -> _GzipStream:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -471,25 +477,23 @@ def sniff(file: File) -> str:
     ('.jsonl', b'{"t')
     """
     head = file.head()
-    for magic, ending in BINARY.items():
+    for magic, ending in MAGIC_ENDINGS.items():
         if head.startswith(magic):
             return ending
-    if head.startswith(b"PAR1") and not (
-        head[4:5].isspace() or b" " <= head[4:5] <= b"~"
-    ):  # no word of a text
+    begins_word = head[4:5].isspace() or b" " <= head[4:5] <= b"~"  # of a text
+    if head.startswith(b"PAR1") and not begins_word:
         return ".parquet"
     # The length of a header in JSON, and its first character.
     if head[8:9] == b"{" and head[4:8] == bytes(4):
         return ".safetensors"
     lines = head.removeprefix(BOM).lstrip().splitlines() or [b""]
-    first, *others = (line.decode("utf-8", "replace") for line in lines)
-    cut = (
-        not others and len(head) >= HEAD // 2
-    )  # what is packed may unpack to a little less than was asked for
-    if first.startswith(">") and (cut or (others and _SEQUENCE.fullmatch(others[0].strip()))):
+    first, *later_lines = (line.decode("utf-8", "replace") for line in lines)
+    # What is packed may unpack to a little less than was asked for.
+    is_cut = not later_lines and len(head) >= HEAD // 2
+    if first.startswith(">") and (is_cut or (later_lines and _SEQUENCE.fullmatch(later_lines[0].strip()))):
         return ".fasta"
     if first.startswith(("{", "[")):
-        return _json(first, cut, any(line.strip() for line in others))
+        return _json_ending(first, is_cut, any(line.strip() for line in later_lines))
     return ".txt"
 
 
@@ -498,27 +502,27 @@ def begins_object(text: str) -> bool:
     return _OBJECT.match(text) is not None
 
 
-def _json(line: str, cut: bool, more: bool) -> str:
+def _json_ending(line: str, is_cut: bool, has_more: bool) -> str:
     """The ending for a text that begins with a brace or a bracket: of JSON, or of lines such as "[sigh] ok".
 
     A value on a line of its own with more after it is one of many; a line of JSON that is not yet complete belongs to
     an array.
     """
-    one = ".jsonl" if line.startswith("{") else ".json"
+    ending = ".jsonl" if line.startswith("{") else ".json"
     try:
         json.loads(line)
     except json.JSONDecodeError as error:
-        near = len(line.rstrip()) - (_LONGEST_TOKEN if cut else 0)
-        open_text = cut and error.msg.startswith("Unterminated string")
-        broken = begins_object(line.removeprefix("["))  # its reader says what is wrong
-        return one if broken or open_text or error.pos >= near else ".txt"
+        error_threshold = len(line.rstrip()) - (_LONGEST_TOKEN if is_cut else 0)
+        in_open_text = is_cut and error.msg.startswith("Unterminated string")
+        is_object = begins_object(line.removeprefix("["))  # its reader says what is wrong
+        return ending if is_object or in_open_text or error.pos >= error_threshold else ".txt"
     except (ValueError, RecursionError):  # it is JSON, if none that can be read
-        return one
-    return ".jsonl" if more else one
+        return ending
+    return ".jsonl" if has_more else ending
 
 
 def files_of(source: Any, form: str | None = None) -> list[File]:
-    """The files that are meant: one, a list of them, or those that match a pattern, in order of their names.
+    """The files that a path, a list of paths or a pattern names, in order of their names.
 
     Examples
     --------
@@ -529,7 +533,7 @@ def files_of(source: Any, form: str | None = None) -> list[File]:
     if isinstance(source, list | tuple):
         if not source:
             raise EmptyError("no file was named; expected at least one.")
-        return [file for one in source for file in files_of(one, form)]
+        return [file for entry in source for file in files_of(entry, form)]
     if not isinstance(source, str | os.PathLike) or not os.fspath(source):
         raise InputError(
             f"path={brief(source)}; expected the path of a file or folder, a pattern, or a list."
@@ -541,8 +545,8 @@ def files_of(source: Any, form: str | None = None) -> list[File]:
     pattern = os.path.expanduser(os.fspath(source))
     if os.path.lexists(pattern):
         return [File.of(pattern, form)]
-    found: Sequence[str] = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else []
-    if found:
-        return [File.of(name, form) for name in found]
-    what = "file that matches" if glob.has_magic(pattern) else "file or folder"
-    raise InputError(f"there is no {what} {str(source)!r}; check the name and the folder.")
+    matches: Sequence[str] = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else []
+    if matches:
+        return [File.of(name, form) for name in matches]
+    description = "file that matches" if glob.has_magic(pattern) else "file or folder"
+    raise InputError(f"there is no {description} {str(source)!r}; check the name and the folder.")

@@ -1,4 +1,4 @@
-"""Files of text: lines, SMILES, FASTA and tables of cells; those of JSON are in `json_files`.
+"""Files of text: lines, SMILES, FASTA and tables of cells; those of JSON are in `json`.
 
 All are read line by line, gzipped or not, from files or standard input; a broken record is named by its line.
 """
@@ -12,19 +12,17 @@ from collections.abc import Iterator
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError, UnknownNameError, brief
 from vendimeter.io.base import Sequential
-from vendimeter.io.json import Json
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
-from vendimeter.io.text_forms import number_in, record_in
+from vendimeter.io.text_forms import parse_number, record_kind
 from vendimeter.options import bytes_shown
 
-__all__ = ["Delimited", "Fasta", "Json", "Lines", "Smiles"]
+__all__ = ["Delimited", "Fasta", "Lines", "Smiles"]
 
 _NO_LETTER = re.compile(r"[^A-Za-z]")
 _GAPS = "-.~"
-MANY = 1 << 20  # pieces of a text that are held: each takes 50 bytes and more, however short it is
-SENTENCE = (
-    4  # words in the first line of a single column that are no name which somebody would ask for by another
-)
+MOST_PIECES = 1 << 20  # pieces of a text that are held: each takes 50 bytes and more, however short it is
+# Words in the first line of a single column from which on it may be a sample and not a name.
+SENTENCE = 4
 
 
 class Lines(Sequential):
@@ -47,7 +45,7 @@ class Lines(Sequential):
         return [] if self.first() is None else ["text"]
 
     def records(self) -> Iterator[tuple[int, tuple[str]]]:
-        """Lines with something on them."""
+        """Lines that are not blank."""
         for number, line, fault in self.file.lines():
             if fault:
                 self.broken.add(self.file.line(number), fault)
@@ -129,19 +127,19 @@ class Fasta(Sequential):
 
     def records(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Sequences with what their headers say, at the lines of the headers."""
-        start, header, pieces, sound, size = 0, "", [], True, 0
-        plenty = self.file.max_record // RECORD_PART
+        start, header, pieces, is_sound, size = 0, "", [], True, 0
+        small_size = self.file.max_record // RECORD_PART
         for number, line, fault in self.file.lines():
             if line.startswith(">") or (fault and not start):
-                if start and sound and self._is_whole(start, pieces):
-                    yield start, _entry(header, pieces)
-                start, header, pieces, sound, size = number, line[1:], [], True, 0
+                if start and is_sound and self._check_complete(start, pieces):
+                    yield start, _parse_entry(header, pieces)
+                start, header, pieces, is_sound, size = number, line[1:], [], True, 0
             elif line.startswith(";"):
                 continue
-            elif sound and not fault:
+            elif is_sound and not fault:
                 piece = "".join(line.split())
                 if not start and piece:
-                    start, sound = number, False  # what follows belongs to no header: one broken record
+                    start, is_sound = number, False  # what follows belongs to no header: one broken record
                     self.broken.add(
                         self.file.line(number),
                         f"is {brief(line)} and stands before any header; expected a line with '>' and a name first",
@@ -149,22 +147,22 @@ class Fasta(Sequential):
                 elif piece:
                     pieces.append(piece)
                     size += len(piece)
-                    sound = self._is_sound(number, piece, pieces)
-                    if len(pieces) > MANY:
+                    is_sound = self._check_letters(number, piece, pieces)
+                    if len(pieces) > MOST_PIECES:
                         pieces = ["".join(pieces)]
-                    if size > plenty and sound and size > self.file.most:
-                        sound, pieces = False, []
+                    if size > small_size and is_sound and size > self.file.record_limit:
+                        is_sound, pieces = False, []
                         self.broken.add(self.file.line(start), self.file.too_large())
-            if fault and sound:
-                sound = False
+            if fault and is_sound:
+                is_sound = False
                 self.broken.add(self.file.line(number), fault)
-        if start and sound and self._is_whole(start, pieces):
-            yield start, _entry(header, pieces)
+        if start and is_sound and self._check_complete(start, pieces):
+            yield start, _parse_entry(header, pieces)
 
-    def _is_sound(self, number: int, piece: str, pieces: list[str]) -> bool:
+    def _check_letters(self, number: int, piece: str, pieces: list[str]) -> bool:
         """Whether a line holds letters; a "*" at its end is sound if nothing follows it."""
-        odd = _NO_LETTER.search(piece.removesuffix("*"))
-        mark = odd[0] if odd else "*" if len(pieces) > 1 and pieces[-2].endswith("*") else ""
+        other = _NO_LETTER.search(piece.removesuffix("*"))
+        mark = other[0] if other else "*" if len(pieces) > 1 and pieces[-2].endswith("*") else ""
         if not mark:
             return True
         advice = "Take the gaps of an alignment out first." if mark in _GAPS else ""
@@ -172,7 +170,7 @@ class Fasta(Sequential):
         self.broken.add(self.file.line(number), f"has {mark!r} {where}; expected letters alone", advice)
         return False
 
-    def _is_whole(self, start: int, pieces: list[str]) -> bool:
+    def _check_complete(self, start: int, pieces: list[str]) -> bool:
         if pieces and pieces != ["*"]:
             return True
         self.broken.add(
@@ -181,7 +179,7 @@ class Fasta(Sequential):
         return False
 
 
-def _entry(header: str, pieces: list[str]) -> tuple[str, str, str]:
+def _parse_entry(header: str, pieces: list[str]) -> tuple[str, str, str]:
     words = header.split(None, 1)
     return (
         "".join(pieces).removesuffix("*"),
@@ -222,7 +220,7 @@ class Delimited(Sequential):
         """Rows of cells below the first line, at the lines where they begin."""
         for number, cells, fault in self._rows():
             if self._names is None:
-                self._names, self._head = self._checked(number, cells, fault), number
+                self._names, self._head = self._check_names(number, cells, fault), number
                 continue
             if not fault and len(cells) != len(self._names):
                 fault = f"has {len(cells)} cells and the first line names {len(self._names)} columns; expected as many"
@@ -233,61 +231,65 @@ class Delimited(Sequential):
             else:
                 yield number, cells
 
-    def no_names(self) -> InputError | None:
+    def header_error(self) -> InputError | None:
         """The error for a first line that is a record: taken for names, it would be lost in silence."""
-        seen = self._record_above()
+        seen = self._header_as_record()
         if seen is None:
             return None
         return InputError(
-            f"{self._no_header(seen)} If it is a name after all, ask for the column by it, with samples= (--column)."
+            f"{self._no_header_text(seen)} If it is a name after all, ask for the column by it, with "
+            "samples= (--column)."
         )
 
-    def no_column(self, name: str) -> InputError:
-        """The error for a column that there is not; where the first line holds no names, that is why."""
-        seen = self._record_above() or ("a sentence" if self.is_doubtful() else None)
+    def missing_column_error(self, name: str) -> InputError:
+        """The error for a column that is missing; where the first line is a record and no header, it says so."""
+        seen = self._header_as_record() or ("a sentence" if self.is_header_doubtful() else None)
         if seen is None:
-            return super().no_column(name)
-        return UnknownNameError(f"there is no column {brief(name)}: {self._no_header(seen)}")
+            return super().missing_column_error(name)
+        return UnknownNameError(f"there is no column {brief(name)}: {self._no_header_text(seen)}")
 
-    def is_doubtful(self) -> bool:
+    def is_header_doubtful(self) -> bool:
         """Whether the name of the only column is as long as a sentence, and may be one."""
         names = self.names()
         return len(names) == 1 and len(names[0].split()) >= SENTENCE
 
-    def _record_above(self) -> str | None:
-        """What the first line is, where it is plainly a record like the one below it."""
-        below = self.first()
-        if below is None:
+    def _header_as_record(self) -> str | None:
+        """The kind of record that the first line is, where it is plainly one like that below it; None otherwise."""
+        first_record = self.first()
+        if first_record is None:
             return None
-        seen = (record_in(*pair) for pair in zip(self.names(), below, strict=True))
-        return next((one for one in seen if one is not None), None)
+        kinds = (record_kind(*pair) for pair in zip(self.names(), first_record, strict=True))
+        return next((one for one in kinds if one is not None), None)
 
-    def _no_header(self, seen: str) -> str:
+    def _no_header_text(self, seen: str) -> str:
         names = self.names()
-        shown = brief(self._separator.join(names))
+        header = brief(self._separator.join(names))
         columns = "the name of a column" if len(names) == 1 else "names of columns"
         return (
-            f"{self.file.line(self._head)} is {shown}, which looks like {seen} and not like {columns}: the file seems "
-            f"to have no header. {self.way_out(names)}"
+            f"{self.file.line(self._head)} is {header}, which looks like {seen} and not like {columns}: the file seems "
+            f"to have no header. {self.header_advice(names)}"
         )
 
-    def way_out(self, names: list[str]) -> str:
+    def header_advice(self, names: list[str]) -> str:
         """What to do about a file without a header."""
         name = "a name" if len(names) == 1 else "names"
         if len(names) > 1 or self._quotes:
             return f"Write {name} above it."
         return f"Write {name} above it, or read every line as a sample, with format='txt' (--format txt)."
 
-    def _checked(self, number: int, names: list[str], fault: str) -> list[str]:
+    def _check_names(self, number: int, names: list[str], fault: str) -> list[str]:
         place = self.file.line(number)
         if fault:
             raise InputError(f"{place} {fault}. Mend it: it names the columns.")
-        twice = next((name for name, count in Counter(names).items() if count > 1), None)
-        if twice is not None:
-            raise InputError(f"{place} names the column {brief(twice)} twice; expected different names.")
-        if all(value is not None and value == value for value in map(number_in, names)):
+        repeated_name = next((name for name, count in Counter(names).items() if count > 1), None)
+        if repeated_name is not None:
             raise InputError(
-                f"{place} holds numbers; expected the names of the columns in the first line. {self.way_out(names)}"
+                f"{place} names the column {brief(repeated_name)} twice; expected different names."
+            )
+        if all(value is not None and value == value for value in map(parse_number, names)):
+            raise InputError(
+                f"{place} holds numbers; expected the names of the columns in the first line. "
+                f"{self.header_advice(names)}"
             )
         if len(names) == 1 and any(mark in names[0] for mark in {",", ";", "\t", "|"} - {self._separator}):
             raise InputError(
@@ -301,10 +303,10 @@ class Delimited(Sequential):
 
         Not by the csv module: its limit on the length of a cell belongs to the whole process.
         """
-        lines, plenty = self.file.lines(self._separator.encode()), self.file.max_record // RECORD_PART
+        lines, small_size = self.file.lines(self._separator.encode()), self.file.max_record // RECORD_PART
         for number, line, fault in lines:
-            if len(line) > plenty:
-                fault = fault or self.file.crowded(line, self._separator)
+            if len(line) > small_size:
+                fault = fault or self.file.too_many_values(line, self._separator)
             if self._names is None and begins_object(line):
                 raise InputError(
                     f"{self.file.line(number)} is {brief(line)}, as in a file of JSON lines; expected the names of "
@@ -315,29 +317,31 @@ class Delimited(Sequential):
                     yield number, [] if fault else line.split(self._separator), fault
                 continue
             self._quotes = True
-            cells, at, size = [], 0, len(line)
+            cells, position, size = [], 0, len(line)
             while True:
-                if line.startswith('"', at):
-                    cell, line, at, more, size = self._quoted(number, line, at + 1, lines, size)
-                    fault = fault or more
-                    end = line.find(self._separator, at)
-                    rest = line[at : end if end >= 0 else None]
+                if line.startswith('"', position):
+                    cell, line, position, quoted_fault, size = self._quoted_cell(
+                        number, line, position + 1, lines, size
+                    )
+                    fault = fault or quoted_fault
+                    end = line.find(self._separator, position)
+                    rest = line[position : end if end >= 0 else None]
                     if rest:
                         fault = fault or (
                             f"has {brief(rest)} after the quote that ends a cell; expected {self._separator!r} there, "
                             "and quotes inside a quoted cell doubled"
                         )
                 else:
-                    end = line.find(self._separator, at)
-                    cell = line[at : end if end >= 0 else None]
+                    end = line.find(self._separator, position)
+                    cell = line[position : end if end >= 0 else None]
                 if not fault:
                     cells.append(cell)
                 if end < 0:
                     break
-                at = end + 1
+                position = end + 1
             yield number, cells, fault
 
-    def _quoted(
+    def _quoted_cell(
         self, number: int, line: str, at: int, lines: Iterator[tuple[int, str, str]], size: int
     ) -> tuple[str, str, int, str, int]:
         """A cell from after its first quote; the line on which it ends, where it goes on there, and what is wrong.
@@ -346,7 +350,7 @@ class Delimited(Sequential):
         """
         pieces, fault = [], ""
         while True:
-            if len(pieces) > MANY:
+            if len(pieces) > MOST_PIECES:
                 pieces = ["".join(pieces)]
             end = line.find('"', at)
             if end < 0:
@@ -358,13 +362,14 @@ class Delimited(Sequential):
                         "cannot be told apart; expected a second one. Close it, or double a quote that is part of a "
                         "quoted cell."
                     )
-                _, line, more = following
-                at, size, fault = 0, size + 1 + len(line), fault or more
-                if size > self.file.most:
-                    pieces, most = [], bytes_shown(self.file.most)
+                _, line, line_fault = following
+                at, size, fault = 0, size + 1 + len(line), fault or line_fault
+                if size > self.file.record_limit:
+                    pieces, limit = [], bytes_shown(self.file.record_limit)
                     fault = fault or (
-                        f"goes on for more than {most} in a quoted cell; expected the quote to be closed, and a record "
-                        f"of at most {most}, unless {RAISED}"
+                        f"goes on for more than {limit} in a quoted cell; expected the quote to be "
+                        "closed, and a record "
+                        f"of at most {limit}, unless {RAISED}"
                     )
                     if not self.broken.skip:  # to find the end of the row, the whole file may have to be read
                         self.broken.add(self.file.line(number), fault)

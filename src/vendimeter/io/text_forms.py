@@ -1,4 +1,4 @@
-"""What texts stand for, where nothing but they themselves can tell: numbers, vectors, molecules, sequences."""
+"""The forms of texts: whether they stand for numbers, vectors, molecules or sequences, told by the texts alone."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ __all__ = [
     "AMINO_ACIDS",
     "EXPECTED",
     "HALF",
+    "LOOKED_AT",
     "NUCLEOTIDES",
     "SHORTEST_SEQUENCE",
     "form_of",
     "is_marked_smiles",
     "is_sequence",
     "is_smiles",
-    "number_in",
     "numbers",
-    "record_in",
+    "parse_number",
+    "record_kind",
     "stands_for",
     "vectors",
 ]
@@ -62,26 +63,26 @@ def form_of(texts: Iterable[str], forms: Sequence[str]) -> str:
     ('vectors', 'texts')
     """
     filled = list(itertools.islice((text for text in texts if text.strip()), LOOKED_AT))
-    finite = list(filter(_is_finite, filled)) if "numbers" in forms else []
-    if len(finite) > HALF * len(filled) and not any(map(_CODE.match, finite)):
+    numbers_found = list(filter(_is_finite, filled)) if "numbers" in forms else []
+    if len(numbers_found) > HALF * len(filled) and not any(map(_CODE.match, numbers_found)):
         return "numbers"
-    if "vectors" in forms and sum(map(_like_vector, filled)) > HALF * len(filled):
+    if "vectors" in forms and sum(map(_looks_like_vector, filled)) > HALF * len(filled):
         return "vectors"
     return "texts"
 
 
 def _is_finite(text: str) -> bool:
-    return math.isfinite(math.nan if (value := number_in(text)) is None else value)
+    return math.isfinite(math.nan if (value := parse_number(text)) is None else value)
 
 
-def _like_vector(text: str) -> bool:
+def _looks_like_vector(text: str) -> bool:
     """Whether a text is a list of numbers, perhaps with gaps among them, as JSON has it or as NumPy prints it."""
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return False
     parts = text[1:-1].replace(",", " ").split()
     gap_or_number = (
-        part.strip("\"'").lower() in _GAPS or number_in(part.strip("\"'")) is not None for part in parts
+        part.strip("\"'").lower() in _GAPS or parse_number(part.strip("\"'")) is not None for part in parts
     )
     return any(map(_is_finite, parts)) and all(gap_or_number)
 
@@ -101,7 +102,7 @@ def is_smiles(text: str) -> bool:
 
 
 def is_marked_smiles(text: str) -> bool:
-    """Whether there is something in a text that SMILES have and words have not."""
+    """Whether a text has a sign that SMILES have and words do not, such as a bond or a ring."""
     return _SMILES_MARK.search(text) is not None
 
 
@@ -111,15 +112,15 @@ def is_sequence(text: str, letters: frozenset[str]) -> bool:
     return cased and set(text.upper()) <= letters
 
 
-def record_in(name: str, below: str) -> str | None:
-    """What the name of a column is, if it is plainly no name but a record like the one below it; None as a rule.
+def record_kind(name: str, below: str) -> str | None:
+    """The kind of record that the name of a column is, if it is plainly one like that below it; None as a rule.
 
     Examples
     --------
-    >>> record_in("Cc1ccccc1Br", "COc1ccccc1"), record_in("SMILES", "COc1ccccc1"), record_in("[0.5, 1]", "[2, 3]")
+    >>> record_kind("Cc1ccccc1Br", "COc1ccccc1"), record_kind("SMILES", "COc1ccccc1"), record_kind("[0.5, 1]", "[2, 3]")
     ('a molecule', None, 'a vector')
     """
-    if _like_vector(name) and _like_vector(below):
+    if _looks_like_vector(name) and _looks_like_vector(below):
         return "a vector"
     if all(is_smiles(text) and is_marked_smiles(text) for text in (name, below)) and _is_molecule(name):
         return "a molecule"
@@ -140,7 +141,7 @@ def _is_molecule(text: str) -> bool:
         return True
 
 
-def number_in(cell: str) -> float | None:
+def parse_number(cell: str) -> float | None:
     """A number, NaN for a gap (an empty cell or "nan"), or None for any other text."""
     try:
         return None if "_" in cell else float(cell)  # Python reads 1_2 as 12, and here it is a name
@@ -164,7 +165,7 @@ def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
         return cells
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
-        value = None if _CODE.match(cell) else number_in(cell)
+        value = None if _CODE.match(cell) else parse_number(cell)
         if value is None:
             return cells
         values[i] = value
@@ -177,9 +178,10 @@ def numbers(cells: Any, name: str, place: Callable[[int], str]) -> Any:
             "row. Fill it, or drop the row."
         )
     if not np.isfinite(values).all():
-        at = int(np.isinf(values).argmax())
+        position = int(np.isinf(values).argmax())
         raise InputError(
-            f"{place(at)} has {brief(cells[at])} in the column {brief(name)} of numbers; expected a finite number."
+            f"{place(position)} has {brief(cells[position])} in the column {brief(name)} of numbers; "
+            "expected a finite number."
         )
     return values
 
@@ -200,11 +202,13 @@ def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
     if not all(cell.lstrip().startswith("[") for cell in cells if cell.strip()):
         return cells
     first = next((i for i, cell in enumerate(cells) if cell.strip()), None)
-    if first is None or (_vector(cells[first]) is None and not _PRINTED.fullmatch(cells[first].strip())):
+    if first is None or (
+        _parse_vector(cells[first]) is None and not _PRINTED.fullmatch(cells[first].strip())
+    ):
         return cells
     rows = []
     for i, cell in enumerate(cells):
-        row = _vector(cell)
+        row = _parse_vector(cell)
         if row is None:
             printed = _PRINTED.fullmatch(cell.strip()) is not None
             advice = " NumPy's way to print an array rounds it and leaves numbers out; write tolist()."
@@ -226,7 +230,7 @@ def vectors(cells: Any, name: str, place: Callable[[int], str]) -> Any:
     return np.stack(rows)
 
 
-def _vector(cell: str) -> list[float] | None:
+def _parse_vector(cell: str) -> list[float] | None:
     try:
         values = json.loads(cell)
     except (ValueError, RecursionError):

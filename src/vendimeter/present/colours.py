@@ -31,11 +31,11 @@ def coloured(
     >>> coloured(np.array([0.0, 1.0])).tolist()
     [[0, 34, 78], [254, 232, 56]]
     """
-    anchors = np.array([list(bytes.fromhex(one)) for one in _ANCHORS[colours].split()], dtype=np.float64)
-    places = np.clip((np.asarray(numbers, dtype=np.float64) - low) / max(high - low, 1e-300), 0.0, 1.0)
-    places = places * (len(anchors) - 1)
-    known = np.arange(len(anchors))
-    channels = [np.interp(places, known, anchors[:, channel]) for channel in range(3)]
+    anchors = np.array([list(bytes.fromhex(text)) for text in _ANCHORS[colours].split()], dtype=np.float64)
+    shares = np.clip((np.asarray(numbers, dtype=np.float64) - low) / max(high - low, 1e-300), 0.0, 1.0)
+    positions = shares * (len(anchors) - 1)
+    anchor_indices = np.arange(len(anchors))
+    channels = [np.interp(positions, anchor_indices, anchors[:, channel]) for channel in range(3)]
     return np.stack(channels, axis=-1).round().astype(np.uint8)
 
 
@@ -65,14 +65,16 @@ def png(pixels: np.ndarray) -> bytes:
     step = 1 if pixels.ndim == 2 else 3
     left = rows.copy()
     left[:, step:] -= rows[:, :-step]
-    packed = [_packed(0, rows), _packed(1, left)]
+    candidates = [_compress(0, rows), _compress(1, left)]
     header = struct.pack(">IIBBBBB", wide, high, 8, 0 if pixels.ndim == 2 else 2, 0, 0, 0)
-    return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", min(packed, key=len)) + _chunk(b"IEND", b"")
+    data = _chunk(b"IDAT", min(candidates, key=len))
+    return _SIGNATURE + _chunk(b"IHDR", header) + data + _chunk(b"IEND", b"")
 
 
-def _packed(number: int, rows: np.ndarray) -> bytes:
-    kind = np.full((len(rows), 1), number, dtype=np.uint8)
-    return zlib.compress(np.hstack([kind, rows]).tobytes(), 9)
+def _compress(filter_number: int, rows: np.ndarray) -> bytes:
+    """Rows, each after the number of its filter, compressed."""
+    filter_bytes = np.full((len(rows), 1), filter_number, dtype=np.uint8)
+    return zlib.compress(np.hstack([filter_bytes, rows]).tobytes(), 9)
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

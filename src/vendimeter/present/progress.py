@@ -31,17 +31,17 @@ EIGHTHS = "▏▎▍▌▋▊▉"
 HIDE, SHOW, ERASE = "\x1b[?25l", "\x1b[?25h", "\x1b[K"
 
 
-_wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)
+_shown_by_default: ContextVar[bool | None] = ContextVar("shown_by_default", default=None)
 
 
 @contextmanager
 def showing(shown: bool | None) -> Iterator[None]:
-    """Within this block, what was not told otherwise is shown always (True), never, or on terminals (None)."""
-    token = _wanted.set(shown)
+    """Within this block, progress is shown always (True), never, or on terminals (None), unless it says otherwise."""
+    token = _shown_by_default.set(shown)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _shown_by_default.reset(token)
 
 
 class Progress:
@@ -76,19 +76,19 @@ class Progress:
     ):
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
-        self._begin = clock()
-        self._due = self._begin + FIRST
+        self._start_time = clock()
+        self._next_drawing = self._start_time + FIRST
         self._fraction: float | None = None
-        self._drawn = 0  # cells of the line that stands there now
-        self._begun = False  # whether anything was written that has to be cleared away
+        self._drawn_cells = 0  # cells of the line that stands there now
+        self._has_drawn = False  # whether anything was written that has to be cleared away
         terminal = _is_terminal(self._stream)
         # Only a terminal is told to hide its cursor; in anything else lines are overwritten with spaces.
         self._escapes = terminal and os.environ.get("TERM") != "dumb" and os.name != "nt"
         dumb = os.environ.get("TERM") == "dumb"
-        shown = _wanted.get() if shown is None else shown
+        shown = _shown_by_default.get() if shown is None else shown
         self._open = self._stream is not None and (terminal and not dumb if shown is None else bool(shown))
         self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._blocks = self._can_write("█░…" + EIGHTHS)
+        self._has_block_characters = self._can_write("█░…" + EIGHTHS)
         self._label = _clean(label)
 
     def step(self, fraction: float | None, note: str = "") -> None:
@@ -99,17 +99,17 @@ class Progress:
         if not self._open:
             return
         now = self._clock()
-        if now < self._due:
+        if now < self._next_drawing:
             return
-        self._due = now + BETWEEN
-        self._draw(now - self._begin, _clean(note))
+        self._next_drawing = now + BETWEEN
+        self._draw(now - self._start_time, _clean(note))
 
     def close(self) -> None:
         """Erase the line; nothing is shown after that."""
-        if self._begun:
+        if self._has_drawn:
             atexit.unregister(self.close)
-            self._write("\r" + (ERASE + SHOW if self._escapes else " " * self._drawn + "\r"))
-        self._open = self._begun = False
+            self._write("\r" + (ERASE + SHOW if self._escapes else " " * self._drawn_cells + "\r"))
+        self._open = self._has_drawn = False
 
     def __enter__(self) -> Progress:
         return self
@@ -123,55 +123,55 @@ class Progress:
 
     def _draw(self, elapsed: float, note: str) -> None:
         line = self._line(elapsed, note, min(self._columns() - 1, WIDEST))  # the last column would wrap
-        rest = ERASE if self._escapes else " " * max(0, self._drawn - _cells(line))
-        start = "" if self._begun or not self._escapes else HIDE
-        if not self._begun:
+        rest = ERASE if self._escapes else " " * max(0, self._drawn_cells - _cells(line))
+        start = "" if self._has_drawn or not self._escapes else HIDE
+        if not self._has_drawn:
             # Before the first byte, so that the cursor comes back whatever happens, even where close() is forgotten.
-            self._begun = True
+            self._has_drawn = True
             atexit.register(self.close)
-        self._drawn = _cells(line)
+        self._drawn_cells = _cells(line)
         self._write(start + "\r" + line + rest)
 
     def _line(self, elapsed: float, note: str, width: int) -> str:
-        """As much as fits: first the note is cut, then the bar; the label and the percentage are the last to go."""
-        done = self._fraction
-        spent = clock_time(elapsed)
-        if done is None:
-            percent, times = "", spent
+        """The line, cut to the width: first the note, then the bar; the label and the percentage are the last to go."""
+        fraction = self._fraction
+        elapsed_text = clock_time(elapsed)
+        if fraction is None:
+            percent, time_text = "", elapsed_text
         else:
-            percent = f"{math.floor(100 * done):3d}%"
-            left = "" if done == 0 else f", {clock_time(elapsed * (1 - done) / done)} left"
-            times = spent + left
-        for parts in (
-            [self._label, self._bar(BAR, elapsed), percent, times],
-            [self._label, self._bar(SHORT_BAR, elapsed), percent, times],
-            [self._label, percent, times],
-            [self._label, percent or times],
+            percent = f"{math.floor(100 * fraction):3d}%"
+            left = "" if fraction == 0 else f", {clock_time(elapsed * (1 - fraction) / fraction)} left"
+            time_text = elapsed_text + left
+        for fields in (
+            [self._label, self._bar(BAR, elapsed), percent, time_text],
+            [self._label, self._bar(SHORT_BAR, elapsed), percent, time_text],
+            [self._label, percent, time_text],
+            [self._label, percent or time_text],
         ):
-            line = "  ".join(part for part in parts if part)
-            room = width - _cells(line)
-            if room >= 0:
+            line = "  ".join(field for field in fields if field)
+            free = width - _cells(line)
+            if free >= 0:
                 break
         else:
-            return self._cut(percent.strip() or spent if width < 12 else line, width)
-        return f"{line}  {self._cut(note, room - 2)}" if note and room >= 6 else line
+            return self._cut(percent.strip() or elapsed_text if width < 12 else line, width)
+        return f"{line}  {self._cut(note, free - 2)}" if note and free >= 6 else line
 
     def _bar(self, cells: int, elapsed: float) -> str:
-        full, empty = ("█", "░") if self._blocks else ("#", "-")
+        full, empty = ("█", "░") if self._has_block_characters else ("#", "-")
         if self._fraction is None:  # a mark that moves says that it is alive
-            place = round(elapsed / BETWEEN) % (2 * cells - 2)
-            place = min(place, 2 * cells - 2 - place)
-            return empty * place + full + empty * (cells - 1 - place)
+            position = round(elapsed / BETWEEN) % (2 * cells - 2)
+            position = min(position, 2 * cells - 2 - position)
+            return empty * position + full + empty * (cells - 1 - position)
         eighths = int(8 * cells * self._fraction)
         bar = full * (eighths // 8)
-        if self._blocks and eighths % 8:
+        if self._has_block_characters and eighths % 8:
             bar += EIGHTHS[eighths % 8 - 1]
         return bar + empty * (cells - len(bar))
 
     def _cut(self, text: str, room: int) -> str:
         if _cells(text) <= room:
             return text
-        dots = "…" if self._blocks else "..."
+        dots = "…" if self._has_block_characters else "..."
         if room <= len(dots):
             return dots[: max(room, 0)]
         while _cells(text) > room - len(dots):
@@ -182,10 +182,11 @@ class Progress:
 
     def _columns(self) -> int:
         try:  # standard output may be a file while the line goes to a terminal
-            own = os.get_terminal_size(self._stream.fileno())
+            stream_size = os.get_terminal_size(self._stream.fileno())
         except Exception:
-            own = os.terminal_size((80, 24))
-        return max(1, shutil.get_terminal_size(fallback=(own.columns or 80, own.lines)).columns)
+            stream_size = os.terminal_size((80, 24))
+        fallback = (stream_size.columns or 80, stream_size.lines)
+        return max(1, shutil.get_terminal_size(fallback=fallback).columns)
 
     def _can_write(self, text: str) -> bool:
         try:
@@ -218,7 +219,7 @@ def _clean(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal the text takes: two for wide characters, none for accents that combine."""
+    """The cells of a terminal that a text takes: two for wide characters, none for accents that combine."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
     )
@@ -232,9 +233,9 @@ def clock_time(seconds: float) -> str:
     >>> clock_time(67.9), clock_time(3723), clock_time(273_600)
     ('1:07', '1:02:03', '3 d 4 h')
     """
-    whole = int(min(max(seconds, 0.0), 1e12))
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d}"
-    if whole < 86_400:
-        return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-    return f"{whole // 86_400} d {whole // 3600 % 24} h"
+    whole_seconds = int(min(max(seconds, 0.0), 1e12))
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60}:{whole_seconds % 60:02d}"
+    if whole_seconds < 86_400:
+        return f"{whole_seconds // 3600}:{whole_seconds // 60 % 60:02d}:{whole_seconds % 60:02d}"
+    return f"{whole_seconds // 86_400} d {whole_seconds // 3600 % 24} h"

@@ -1,4 +1,12 @@
-"""Tables of a result: CSV for spreadsheets, LaTeX and Markdown for papers, and the cells that people read."""
+"""Tables of results as text: CSV, LaTeX, Markdown, HTML and plain columns.
+
+There are two kinds. A table of figures has rows of `Cell` under `Column`: numbers with what stands behind their ±, and
+columns of which some are better when they are larger; it is drawn up by `grid` and written by `markdown`, `latex`,
+`html_page` and `plain_text`. A `Sheet` has columns of any values, as the command prints them; it is written by
+`as_csv`, `as_markdown` and `as_latex`, with the texts of `cells_of` for people.
+
+Names and texts are the user's, and never markup.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +23,14 @@ from vendimeter.errors import printable
 from vendimeter.present.text import html_escaped, latex_escaped, markdown_escaped, on_one_line
 
 __all__ = [
+    "COMPUTED",
+    "DIGITS",
+    "DOWN",
+    "NEITHER",
+    "OVER_GROUPS",
+    "OVER_SPLITS",
+    "SAMPLED",
+    "UP",
     "Cell",
     "Column",
     "Sheet",
@@ -35,13 +51,13 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------------------------------- rendering
-
-# A table of figures for people: Markdown, LaTeX, HTML and plain text. Names are user text, and never markup.
-
+# Which way figures of a column are better.
 UP, DOWN, NEITHER = "up", "down", ""
+ARROWS = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
+LATEX_ARROWS = {UP: r" $\uparrow$", DOWN: r" $\downarrow$", NEITHER: ""}
+LATEX_SPECIAL = {"–": "--", "∞": r"$\infty$", "−∞": r"$-\infty$"}  # what is written in the place of a number
 DIGITS = 4  # significant ones, of the smallest figure of a column
-MOST = 6  # digits after the point, at most
+MOST_DECIMALS = 6
 
 # What stands behind ±.
 OVER_GROUPS = "the standard error of the mean over groups"
@@ -83,25 +99,26 @@ def decimals_of(cells: Sequence[Cell], digits: int) -> int:
     >>> decimals_of([Cell(0.38), Cell(0.1, spread=0.12)], 4)
     2
     """
-    known = [abs(cell.value) for cell in cells if cell.value is not None and math.isfinite(cell.value)]
-    sizes = [size for size in known if size >= 0.5 * 10.0**-MOST]  # what is smaller is 0 in any case
+    finite = [abs(cell.value) for cell in cells if cell.value is not None and math.isfinite(cell.value)]
+    # What is smaller is 0 in any case.
+    sizes = [size for size in finite if size >= 0.5 * 10.0**-MOST_DECIMALS]
     if not sizes:
         return digits - 1
-    found = min(MOST, max(0, digits - 1 - math.floor(math.log10(min(sizes)))))
+    decimals = min(MOST_DECIMALS, max(0, digits - 1 - math.floor(math.log10(min(sizes)))))
     largest = max((cell.spread for cell in cells if cell.spread and math.isfinite(cell.spread)), default=0.0)
-    if largest >= 0.5 * 10.0**-found:
-        found = min(found, max(0, 1 - math.floor(math.log10(largest))))
+    if largest >= 0.5 * 10.0**-decimals:
+        decimals = min(decimals, max(0, 1 - math.floor(math.log10(largest))))
     if max(sizes) >= 0.1:
-        found = min(found, digits)  # a share of 0.05 beside one of 0.9 needs no more
-    while found >= digits and all(
-        math.isclose(size, round(size, found - 1), abs_tol=1e-12) for size in sizes
+        decimals = min(decimals, digits)  # a share of 0.05 beside one of 0.9 needs no more
+    while decimals >= digits and all(
+        math.isclose(size, round(size, decimals - 1), abs_tol=1e-12) for size in sizes
     ):
-        found -= 1  # zeros at the end of every figure, as shares of a hundred items have them
-    return found
+        decimals -= 1  # zeros at the end of every figure, as shares of a hundred items have them
+    return decimals
 
 
-def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
-    """The figure and what stands behind ±, if that shows at all."""
+def _format_figure(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
+    """A figure as text, and what stands behind its ±, "" where that rounds to 0."""
     if cell.value is None:
         return "", ""
     if math.isnan(cell.value):
@@ -111,17 +128,20 @@ def _number(cell: Cell, column: Column, decimals: int) -> tuple[str, str]:
     if column.whole and float(cell.value).is_integer() and not cell.spread:
         return f"{int(cell.value):,}", ""
     spread = cell.spread if cell.spread is not None and math.isfinite(cell.spread) else 0.0
-    shown = f"{spread:.{decimals}f}" if spread >= 0.5 * 10.0**-decimals else ""
-    return f"{cell.value:z.{decimals}f}", shown
+    spread_text = f"{spread:.{decimals}f}" if spread >= 0.5 * 10.0**-decimals else ""
+    return f"{cell.value:z.{decimals}f}", spread_text
 
 
 def grid(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], digits: int
 ) -> list[list[tuple[str, str]]]:
     """The figures as texts, each with what stands behind ±; all of a column with as many digits after the point."""
-    places = [decimals_of([row[j] for row in rows], digits) for j in range(len(columns))]
+    decimals = [decimals_of([row[j] for row in rows], digits) for j in range(len(columns))]
     return [
-        [_number(cell, column, place) for cell, column, place in zip(row, columns, places, strict=True)]
+        [
+            _format_figure(cell, column, count)
+            for cell, column, count in zip(row, columns, decimals, strict=True)
+        ]
         for row in rows
     ]
 
@@ -133,20 +153,20 @@ def best_of(
 
     The row that is set `apart`, that of the reference, takes no part.
     """
-    found: list[set[int]] = []
+    best_rows: list[set[int]] = []
     for j, column in enumerate(columns):
         values = {i: row[j][0].replace(",", "").replace("∞", "inf") for i, row in enumerate(texts)}
-        shown = {
+        comparable = {
             i: float(value.replace("−", "-"))
             for i, value in values.items()
             if value not in ("", "–") and i != apart
         }
-        if not column.better or len(set(shown.values())) < 2:
-            found.append(set())
+        if not column.better or len(set(comparable.values())) < 2:
+            best_rows.append(set())
             continue
-        top = (max if column.better == UP else min)(shown.values())
-        found.append({i for i, value in shown.items() if value == top})
-    return found
+        best = (max if column.better == UP else min)(comparable.values())
+        best_rows.append({i for i, value in comparable.items() if value == best})
+    return best_rows
 
 
 def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: Sequence[int]) -> list[str]:
@@ -168,23 +188,23 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
             notes.append(f"{', '.join(titles[False])}: of all groups together.")
         if min(groups) < 2:
             notes.append("Groups that are too small for a figure are left out of its mean.")
-    shown = {
+    spread_meanings = {
         column.title: row[j].behind
         for row, texts in zip(rows, grid(columns, rows, DIGITS), strict=True)
         for j, column in enumerate(columns)
         if texts[j][1] and not (groups and row[j].behind == OVER_GROUPS)
     }
     for j, column in enumerate(columns):
-        known = [row[j].low for row in rows if row[j].value == math.inf]
-        lows = [f"{low:,.4g}" for low in known if low is not None and math.isfinite(low)]
+        lower_ends = [row[j].low for row in rows if row[j].value == math.inf]
+        lows = [f"{low:,.4g}" for low in lower_ends if low is not None and math.isfinite(low)]
         if lows:
             ends = "end of the interval is" if len(lows) == 1 else "ends of the intervals are"
             notes.append(f"{column.title}: where it is ∞, the lower {ends} {', '.join(lows)}.")
-    listed = [f"{title}: {behind}" for title, behind in shown.items()]
+    listed = [f"{title}: {behind}" for title, behind in spread_meanings.items()]
     return notes + ([f"± is, for {'; for '.join(listed)}."] if listed else [])
 
 
-# --------------------------------------------------------------------------------------------------------- formats
+# ------------------------------------------------------------------------------------- formats of tables of figures
 
 
 def markdown(
@@ -200,11 +220,10 @@ def markdown(
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
-        whole = f"{value} ± {spread}" if spread else value
-        return f"**{whole}**" if i in bold[j] and whole else whole
+        text = f"{value} ± {spread}" if spread else value
+        return f"**{text}**" if i in bold[j] and text else text
 
-    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    head = ["", *(markdown_escaped(column.title) + arrows[column.better] for column in columns)]
+    head = ["", *(markdown_escaped(column.title) + ARROWS[column.better] for column in columns)]
     body = [
         [markdown_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)
     ]
@@ -234,18 +253,16 @@ def latex(
 ) -> str:
     """A table of LaTeX with the rules of the package booktabs; in a float where it has a caption or a label."""
     bold = best_of(columns, texts, apart) if best else [set() for _ in columns]
-    special = {"–": "--", "∞": r"$\infty$", "−∞": r"$-\infty$"}
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
-        shown = special.get(value, value.replace(",", "{,}"))
-        if shown.startswith("-") and shown != "--":
-            shown = f"$-${shown[1:]}"  # a minus, not a hyphen, and figures that can be bold
-        whole = f"{shown} $\\pm$ {spread}" if spread else shown
-        return f"\\textbf{{{whole}}}" if i in bold[j] and whole else whole
+        figure = LATEX_SPECIAL.get(value, value.replace(",", "{,}"))
+        if figure.startswith("-") and figure != "--":
+            figure = f"$-${figure[1:]}"  # a minus, not a hyphen, and figures that can be bold
+        text = f"{figure} $\\pm$ {spread}" if spread else figure
+        return f"\\textbf{{{text}}}" if i in bold[j] and text else text
 
-    arrows = {UP: r" $\uparrow$", DOWN: r" $\downarrow$", NEITHER: ""}
-    head = ["", *(_latex_title(column.title) + arrows[column.better] for column in columns)]
+    head = ["", *(_latex_title(column.title) + LATEX_ARROWS[column.better] for column in columns)]
     body = [[latex_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)]
     lines = [
         f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
@@ -279,11 +296,10 @@ def html_page(
     notes: Sequence[str],
 ) -> str:
     """A table for a notebook; all texts are escaped."""
-    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    heads = "".join(f"<th>{html_escaped(column.title + arrows[column.better])}</th>" for column in columns)
+    heads = "".join(f"<th>{html_escaped(column.title + ARROWS[column.better])}</th>" for column in columns)
     lines = []
     for name, row in zip(names, texts, strict=True):
-        cells = "".join(f"<td>{html_escaped(_joined(text))}</td>" for text in row)
+        cells = "".join(f"<td>{html_escaped(_with_spread(text))}</td>" for text in row)
         lines.append(f"<tr><th>{html_escaped(name)}</th>{cells}</tr>")
     below = "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
     return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
@@ -296,9 +312,8 @@ def plain_text(
     notes: Sequence[str],
 ) -> str:
     """A table for a terminal, in columns of one width."""
-    arrows = {UP: " ↑", DOWN: " ↓", NEITHER: ""}
-    head = ["", *(on_one_line(column.title, 40) + arrows[column.better] for column in columns)]
-    body = [[on_one_line(name, 40), *map(_joined, row)] for name, row in zip(names, texts, strict=True)]
+    head = ["", *(on_one_line(column.title, 40) + ARROWS[column.better] for column in columns)]
+    body = [[on_one_line(name, 40), *map(_with_spread, row)] for name, row in zip(names, texts, strict=True)]
     widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
     lines = [
         "  ".join(
@@ -310,17 +325,22 @@ def plain_text(
     return "\n".join([*lines, *map(on_one_line, notes)])
 
 
-def _joined(text: tuple[str, str]) -> str:
+def _with_spread(text: tuple[str, str]) -> str:
+    """A figure with what stands behind its ±."""
     return f"{text[0]} ± {text[1]}" if text[1] else text[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- sheets
 
-LABELS = ("group", "reference", "label", "first", "second")  # columns of labels: the year 2020 is not 2,020
+# Columns of labels, which are no numbers even where they look like them: the year 2020 is not 2,020.
+LABELS = ("group", "reference", "label", "first", "second")
 FORMULA = "=+-@"  # what spreadsheets take for the beginning of a formula
-# What terminals obey, and what turns the direction of writing.
-OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-BREAKS = ";\t\r\n"  # what may begin a cell, for a program that takes another separator, or quotes for letters
+# Control characters, which terminals obey, and marks that turn the direction of writing.
+CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# After these a new cell may begin, for a program that takes another separator, or quotes for letters.
+CELL_STARTS = ";\t\r\n"
 
 
 @dataclass(frozen=True)
@@ -352,13 +372,13 @@ def as_csv(sheet: Sheet) -> str:
     """RFC 4180, but with line feeds; numbers with all their digits, what is missing empty, control characters shown."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([_safe(name) for name in sheet.columns])
+    writer.writerow([_escape_formula(name) for name in sheet.columns])
     for row in sheet.rows:
-        writer.writerow([_csv_cell(value) for value in row])
+        writer.writerow([_format_csv(value) for value in row])
     return stream.getvalue().rstrip("\n")
 
 
-def _csv_cell(value: Any) -> str:
+def _format_csv(value: Any) -> str:
     value = value.item() if hasattr(value, "item") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -366,21 +386,21 @@ def _csv_cell(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return repr(float(value)) if isinstance(value, float) else str(int(value))
-    return _safe(_label(value))
+    return _escape_formula(_label_text(value))
 
 
-def _safe(text: str) -> str:
+def _escape_formula(text: str) -> str:
     """Text that no spreadsheet takes for a formula: what begins like one gets an apostrophe in front.
 
     Examples
     --------
-    >>> [_safe(text) for text in ("=1+1", "  +x", "a-b", "a;@x")]
+    >>> [_escape_formula(text) for text in ("=1+1", "  +x", "a-b", "a;@x")]
     ["'=1+1", "'  +x", 'a-b', "a;'@x"]
     """
-    parts = re.split(f"([{BREAKS}])", text)
-    found = [parts[0], *(f"'{part}" if _is_formula(part) else part for part in parts[1:])]
-    start = "'" if _is_formula(text) or text.startswith(("\t", "\r", "\n")) else ""
-    return OBEYED.sub(lambda mark: printable(mark[0]), start + "".join(found))
+    pieces = re.split(f"([{CELL_STARTS}])", text)
+    safe_pieces = [pieces[0], *(f"'{piece}" if _is_formula(piece) else piece for piece in pieces[1:])]
+    prefix = "'" if _is_formula(text) or text.startswith(("\t", "\r", "\n")) else ""
+    return CONTROL_CHARACTERS.sub(lambda mark: printable(mark[0]), prefix + "".join(safe_pieces))
 
 
 def _is_formula(text: str) -> bool:
@@ -391,21 +411,21 @@ def _is_formula(text: str) -> bool:
     return False
 
 
-def _label(value: Any) -> str:
+def _label_text(value: Any) -> str:
     return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def _texts(sheet: Sheet) -> list[list[str]]:
+def _text_rows(sheet: Sheet) -> list[list[str]]:
     columns = [cells_of(sheet, name) for name in sheet.columns]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 def cells_of(sheet: Sheet, name: str) -> list[str]:
-    """A column of a table for people."""
+    """The texts of a column of a sheet for people."""
     values = list(sheet.columns[name])
     if name not in LABELS:
         return column_texts(values, sheet.digits)
-    return ["–" if value is None else _label(value) for value in values]
+    return ["–" if value is None else _label_text(value) for value in values]
 
 
 def column_texts(values: Sequence[Any], digits: int) -> list[str]:
@@ -416,18 +436,18 @@ def column_texts(values: Sequence[Any], digits: int) -> list[str]:
     >>> column_texts([11.7666, 2.0, None], 4), column_texts([1e-9, 0.5], 3), column_texts([1200, 7], 4)
     (['11.77', '2.00', '–'], ['1e-09', '0.5'], ['1,200', '7'])
     """
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
-    sizes = [abs(value) for value in plain if isinstance(value, float) and math.isfinite(value) and value]
-    whole = all(size == int(size) for size in sizes) and max(sizes, default=0.0) >= 10**digits
-    places = 0 if whole else max(0, digits - 1 - math.floor(math.log10(max(sizes, default=1.0))))
-    mixed = any(
-        isinstance(value, int) and not isinstance(value, bool) for value in plain
-    )  # orders: 0.5, 1, 2
-    fixed = places <= digits + 2 and min(sizes, default=1.0) >= 10.0**-places and not mixed
-    return [_cell(value, digits, places if fixed else None) for value in plain]
+    numbers = [value.item() if hasattr(value, "item") else value for value in values]
+    sizes = [abs(value) for value in numbers if isinstance(value, float) and math.isfinite(value) and value]
+    are_large_integers = all(size == int(size) for size in sizes) and max(sizes, default=0.0) >= 10**digits
+    largest = max(sizes, default=1.0)
+    decimals = 0 if are_large_integers else max(0, digits - 1 - math.floor(math.log10(largest)))
+    # As orders are: 0.5, 1, 2.
+    has_integers = any(isinstance(value, int) and not isinstance(value, bool) for value in numbers)
+    is_fixed = decimals <= digits + 2 and min(sizes, default=1.0) >= 10.0**-decimals and not has_integers
+    return [_format_value(value, digits, decimals if is_fixed else None) for value in numbers]
 
 
-def _cell(value: Any, digits: int, places: int | None) -> str:
+def _format_value(value: Any, digits: int, decimals: int | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):
@@ -437,8 +457,8 @@ def _cell(value: Any, digits: int, places: int | None) -> str:
     if isinstance(value, float):
         if math.isinf(value):
             return "∞" if value > 0 else "−∞"
-        return f"{value:.{digits}g}" if places is None else f"{value:,.{places}f}"
-    return _label(value)
+        return f"{value:.{digits}g}" if decimals is None else f"{value:,.{decimals}f}"
+    return _label_text(value)
 
 
 def ranked(values: Sequence[float]) -> list[int]:
@@ -449,50 +469,49 @@ def ranked(values: Sequence[float]) -> list[int]:
     >>> ranked([1.0, float("nan"), 2.0, 2.0000000000000004])
     [2, 3, 0, 1]
     """
-    plain = [float(f"{value:.12g}") for value in values]
-    return sorted(range(len(plain)), key=lambda i: (math.isnan(plain[i]), -plain[i]))
+    rounded = [float(f"{value:.12g}") for value in values]
+    return sorted(range(len(rounded)), key=lambda i: (math.isnan(rounded[i]), -rounded[i]))
 
 
 def are_numbers(values: Sequence[Any]) -> bool:
     """Whether a column holds numbers, or nothing."""
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    numbers = [value.item() if hasattr(value, "item") else value for value in values]
     return all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in plain
+        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in numbers
     )
 
 
 def as_markdown(sheet: Sheet) -> str:
-    """A pipe table."""
-    from vendimeter.present.text import markdown_escaped
-
-    numbers = [are_numbers(list(column)) for column in sheet.columns.values()]
+    """A sheet as a table in GitHub's Markdown."""
+    is_numeric = [are_numbers(list(column)) for column in sheet.columns.values()]
     head = [markdown_escaped(name) for name in sheet.columns]
     body = [
-        [cell if number else markdown_escaped(cell) for cell, number in zip(row, numbers, strict=True)]
-        for row in _texts(sheet)
+        [cell if numeric else markdown_escaped(cell) for cell, numeric in zip(row, is_numeric, strict=True)]
+        for row in _text_rows(sheet)
     ]
-    rule = ["---:" if number else ":---" for number in numbers]
+    rule = ["---:" if numeric else ":---" for numeric in is_numeric]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
 
 
 def as_latex(sheet: Sheet) -> str:
-    """A table for the package booktabs."""
-    from vendimeter.present.text import latex_escaped
+    """A sheet as a table of LaTeX with the rules of the package booktabs."""
+    is_numeric = [are_numbers(list(column)) for column in sheet.columns.values()]
 
-    numbers = [are_numbers(list(column)) for column in sheet.columns.values()]
-
-    def cell(text: str, number: bool) -> str:
-        if not number:
+    def cell(text: str, numeric: bool) -> str:
+        if not numeric:
             return latex_escaped(text)
-        text = {"–": "--", "∞": r"$\infty$", "−∞": r"$-\infty$"}.get(text, text.replace(",", "{,}"))
+        text = LATEX_SPECIAL.get(text, text.replace(",", "{,}"))
         if "e" in text:  # 1.5e-09
             size, _, power = text.partition("e")
             return f"${size} \\times 10^{{{int(power)}}}$"
         return f"$-${text[1:]}" if text.startswith("-") and text != "--" else text
 
-    body = [[cell(text, number) for text, number in zip(row, numbers, strict=True)] for row in _texts(sheet)]
+    body = [
+        [cell(text, numeric) for text, numeric in zip(row, is_numeric, strict=True)]
+        for row in _text_rows(sheet)
+    ]
     return "\n".join([
-        f"\\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numbers)}}}",
+        f"\\begin{{tabular}}{{{''.join('r' if numeric else 'l' for numeric in is_numeric)}}}",
         r"\toprule",
         " & ".join(latex_escaped(name) for name in sheet.columns) + r" \\",
         r"\midrule",

@@ -1,4 +1,9 @@
-"""Results for a terminal. User text is data: control characters are shown, and nothing in it is markup."""
+"""Results as words and tables that fit a terminal.
+
+Where the output is no terminal, nothing is cut or wrapped. In a terminal numbers stay whole, text is wrapped, columns
+that find no room go below, and bars are drawn only where there is room. User text is data: control characters are
+shown, and nothing in it is markup.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +23,28 @@ from vendimeter.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
     from vendimeter.cli.output import Answer
     from vendimeter.present.tables import Sheet
 
 __all__ = [
-    "Column",
+    "TextColumn",
     "console",
     "encodable",
     "is_terminal",
-    "printable",
     "printable_lines",
     "say",
     "shown",
     "table",
-    "wrapped",
+    "wrap",
 ]
 
 ENDS = 10  # rows shown from either end of a long table
+GAP = 2  # cells between two columns
+BAR, SHORT_BAR = 24, 8  # cells of the longest bar, and of the longest where there is little room
+TEXT_CELLS = 30  # cells that a column of text keeps before the bars have to go
+LEAST_TEXT_CELLS = 12  # cells that a column of text keeps in any case
+MOST_LINES = 3  # of a text in one cell
 NARROWEST, WIDEST = 40, 140  # cells of a terminal that are reckoned with
 UNLIMITED = 100_000  # where the output is no terminal, nothing is cut or wrapped
 
@@ -47,15 +55,15 @@ def printable_lines(text: str) -> str:
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """Something beside the result, on standard error."""
+    """Write a message on standard error, where nobody asked for quiet."""
     if not quiet:
-        shown = printable_lines(text)
+        lines = printable_lines(text)
         with contextlib.suppress(OSError):  # nobody can be told, and the result matters more
-            click.echo(wrapped(shown, sys.stderr) if is_terminal(sys.stderr) else shown, err=True)
+            click.echo(wrap(lines, sys.stderr) if is_terminal(sys.stderr) else lines, err=True)
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether somebody looks at what is written there."""
+    """Whether a stream is a terminal."""
     try:
         return bool(stream.isatty())
     except Exception:  # closed, or none at all
@@ -71,15 +79,17 @@ def encodable(text: str, stream: Any) -> bool:
     return True
 
 
-def wrapped(text: str, stream: Any) -> str:
-    """Lines of text that break between words, where the terminal would break them anywhere."""
-    width = _columns(stream)
+def wrap(text: str, stream: Any) -> str:
+    """Break lines of text between words at the width of the terminal, which would break them anywhere."""
+    width = _terminal_width(stream)
     if all(len(line) < width // 2 for line in text.split("\n")):  # surely, even of wide characters
         return text
-    from rich.text import Text
-
     page = console()
-    lines = [part.plain.rstrip() for line in text.split("\n") for part in Text(line).wrap(page, width)]
+    lines = [
+        wrapped_line.plain.rstrip()
+        for line in text.split("\n")
+        for wrapped_line in Text(line).wrap(page, width)
+    ]
     return "\n".join(lines)
 
 
@@ -99,50 +109,48 @@ def console(to_file: bool = False) -> Console:
         highlight=False,
         soft_wrap=False,
         legacy_windows=False,
-        width=_columns(sys.stdout) if terminal else UNLIMITED,
+        width=_terminal_width(sys.stdout) if terminal else UNLIMITED,
         **options,
     )
 
 
-def _columns(stream: Any) -> int:
+def _terminal_width(stream: Any) -> int:
     import shutil
 
     try:  # the other stream may be a file
-        own = os.get_terminal_size(stream.fileno()).columns
+        stream_width = os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):
-        own = 0
-    return min(max(NARROWEST, shutil.get_terminal_size((own or 80, 24)).columns), WIDEST)
+        stream_width = 0
+    return min(max(NARROWEST, shutil.get_terminal_size((stream_width or 80, 24)).columns), WIDEST)
 
 
 def shown(answer: Answer, *, to_file: bool = False) -> str:
-    """An answer as words and tables."""
+    """The text of an answer: its words and tables."""
     page = console(to_file)
     if answer.text is not None:
-        return answer.text if page.width == UNLIMITED else wrapped(answer.text, sys.stdout)
-    words = [_words(answer.words)] if answer.words else []
-    tables = [_sheet(sheet, None if page.width == UNLIMITED else page.width) for sheet in answer.sheets]
-    for i, part in enumerate([*words, *(table for table in tables if table is not None)]):
+        return answer.text if page.width == UNLIMITED else wrap(answer.text, sys.stdout)
+    words = [_style_words(answer.words)] if answer.words else []
+    tables = [
+        _render_sheet(sheet, None if page.width == UNLIMITED else page.width) for sheet in answer.sheets
+    ]
+    for i, block in enumerate([*words, *(table for table in tables if table is not None)]):
         if i:
             page.print()
-        page.print(part)
+        page.print(block)
     return "\n".join(line.rstrip() for line in page.file.getvalue().rstrip("\n").split("\n"))  # type: ignore[attr-defined]
 
 
-def _words(text: str) -> Text:
-    """Words of ours and of the user's, with headlines: a first line with others right below, or words before colons."""
-    from rich.text import Text
-
-    found = Text(printable_lines(text))
-    if "\n\n" in found.plain:
-        found.highlight_regex(r"(?m)(?:^|(?<=\n\n))[A-Z][a-z]+:", "bold")
-    elif "\n" in found.plain:
-        found.stylize("bold", 0, found.plain.index("\n"))
-    return found
+def _style_words(text: str) -> Text:
+    """Text with its headlines in bold: a first line with others right below, or the words before colons."""
+    styled = Text(printable_lines(text))
+    if "\n\n" in styled.plain:
+        styled.highlight_regex(r"(?m)(?:^|(?<=\n\n))[A-Z][a-z]+:", "bold")
+    elif "\n" in styled.plain:
+        styled.stylize("bold", 0, styled.plain.index("\n"))
+    return styled
 
 
-def _sheet(sheet: Sheet, width: int | None) -> Text | None:
-    from rich.text import Text
-
+def _render_sheet(sheet: Sheet, width: int | None) -> Text | None:
     from vendimeter.present.tables import are_numbers, cells_of
 
     names = list(sheet.columns) if sheet.visible is None else list(sheet.visible)
@@ -159,34 +167,25 @@ def _sheet(sheet: Sheet, width: int | None) -> Text | None:
         values = list(sheet.columns[name])
         texts = cells_of(sheet, name)
         heading = printable(sheet.headings.get(name, name))
-        columns.append(Column(heading, [printable(texts[i]) for i in order], are_numbers(values)))
+        columns.append(TextColumn(heading, [printable(texts[i]) for i in order], are_numbers(values)))
     bars = None
     if sheet.bar is not None:
-        lengths = [_length(value) for value in sheet.columns[sheet.bar]]
-        top = max(lengths, default=0.0)
-        bars = [lengths[i] / top for i in order] if top > 0 else None
+        lengths = [_bar_length(value) for value in sheet.columns[sheet.bar]]
+        longest = max(lengths, default=0.0)
+        bars = [lengths[i] / longest for i in order] if longest > 0 else None
     mark = "█" if encodable("█", sys.stdout) else "#"
-    found = table(columns, width, bars=bars, notes=notes, bar=mark)
-    return Text("\n").join([Text(printable(sheet.title), style="italic"), found]) if sheet.title else found
+    rendered = table(columns, width, bars=bars, notes=notes, bar=mark)
+    return (
+        Text("\n").join([Text(printable(sheet.title), style="italic"), rendered]) if sheet.title else rendered
+    )
 
 
-def _length(value: float | None) -> float:
+def _bar_length(value: float | None) -> float:
     return 0.0 if value is None or value != value else max(0.0, float(value))
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
-
-# Tables that fit a terminal: numbers stay whole, text is wrapped, and columns that find no room go below.
-
-GAP = 2  # cells between two columns
-BAR, SHORT_BAR = 24, 8  # cells of the longest bar, and of the longest where there is little room
-ROOM = 30  # cells that a column of text keeps before the bars have to go
-LEAST = 12  # cells that a column of text keeps in any case
-LINES = 3  # of a text in one cell
-
-
 @dataclass(frozen=True)
-class Column:
+class TextColumn:
     """The heading and the cells of a column, as they are to be shown."""
 
     heading: str
@@ -206,23 +205,23 @@ class Column:
     @property
     def least(self) -> int:
         """The width below which it cannot be read."""
-        heading = max(map(cell_len, _pieces(self.heading)), default=0)
-        return max(heading, self.widest if self.right else min(self.widest, LEAST))
+        heading = max(map(cell_len, _heading_pieces(self.heading)), default=0)
+        return max(heading, self.widest if self.right else min(self.widest, LEAST_TEXT_CELLS))
 
 
 def table(
-    columns: Sequence[Column],
+    columns: Sequence[TextColumn],
     width: int | None = None,
     *,
     bars: Sequence[float] | None = None,
     notes: Mapping[int, str] | None = None,
     bar: str = "█",
 ) -> Text:
-    r"""A table of a width, or as wide as it is.
+    r"""A table of at most this width, or of its natural width.
 
     Parameters
     ----------
-    columns : list of Column
+    columns : list of TextColumn
         What is shown; where they do not fit beside each other, those that are left go below, with the first column once
         more.
     width : int, optional
@@ -236,119 +235,122 @@ def table(
 
     Examples
     --------
-    >>> columns = [Column("group", ["a very long name", "b"]), Column("score", ["2.0", "1.5"], right=True)]
+    >>> columns = [TextColumn("group", ["a very long name", "b"]), TextColumn("score", ["2.0", "1.5"], right=True)]
     >>> table(columns, 19).plain.split("\n")
     ['group         score', 'a very long     2.0', 'name', 'b               1.5']
     """
     if width is None:
-        found = _block(columns, [column.natural for column in columns], bars, BAR, notes, bar)
-        return Text("\n").join(found)
+        natural = [column.natural for column in columns]
+        return Text("\n").join(_table_lines(columns, natural, bars, BAR, notes, bar))
     widths, room = _widths(columns, width, bars is not None)
     if widths is not None:
-        return Text("\n").join(_block(columns, widths, bars if room else None, room, notes, bar))
+        return Text("\n").join(_table_lines(columns, widths, bars if room else None, room, notes, bar))
     first, *others = columns
     lines: list[Text] = []
     while others:
-        taken = [first, others.pop(0)]
-        while others and _least([*taken, others[0]]) <= width:
-            taken.append(others.pop(0))
-        fitted = _widths(taken, width, False)[0] or [column.least for column in taken]
-        lines += [Text(""), *_block(taken, fitted, None, 0, notes, bar)]
+        fitting = [first, others.pop(0)]
+        while others and _least_width([*fitting, others[0]]) <= width:
+            fitting.append(others.pop(0))
+        fitted_widths = _widths(fitting, width, False)[0] or [column.least for column in fitting]
+        lines += [Text(""), *_table_lines(fitting, fitted_widths, None, 0, notes, bar)]
     return Text("\n").join(lines[1:])
 
 
-def _least(columns: Sequence[Column]) -> int:
+def _least_width(columns: Sequence[TextColumn]) -> int:
     return sum(column.least for column in columns) + GAP * (len(columns) - 1)
 
 
-def _widths(columns: Sequence[Column], width: int, barred: bool) -> tuple[list[int] | None, int]:
+def _widths(columns: Sequence[TextColumn], width: int, barred: bool) -> tuple[list[int] | None, int]:
     """The widths of columns, and of the bars; None where they do not fit beside each other."""
-    if len(columns) > 1 and _least(columns) > width:
+    if len(columns) > 1 and _least_width(columns) > width:
         return None, 0
     natural = [column.natural for column in columns]
     gaps = GAP * (len(columns) - 1)
-    for wanted in (BAR, SHORT_BAR) if barred else (-GAP,):
-        if sum(natural) + gaps + GAP + wanted <= width:
+    for bar_width in (BAR, SHORT_BAR) if barred else (-GAP,):
+        if sum(natural) + gaps + GAP + bar_width <= width:
             return natural, min(BAR, width - sum(natural) - gaps - GAP) if barred else 0
     # Headings of numbers are wrapped; then texts, the widest first; bars go where texts would have too little.
-    tight = [column.least if column.right else column.natural for column in columns]
+    widths = [column.least if column.right else column.natural for column in columns]
     texts = [i for i, column in enumerate(columns) if not column.right]
-    room = width - gaps - sum(size for i, size in enumerate(tight) if i not in texts)
-    enough = sum(min(tight[i], ROOM) for i in texts) + GAP + SHORT_BAR <= room
-    bar = 0
-    if barred and enough:
-        bar = min(BAR, max(SHORT_BAR, room - GAP - sum(tight[i] for i in texts)))
-        room -= GAP + bar
-    for i, size in zip(texts, _levelled([columns[i] for i in texts], room), strict=True):
-        tight[i] = size
-    spare = width - gaps - sum(tight) - (GAP + bar if bar else 0)
+    room = width - gaps - sum(size for i, size in enumerate(widths) if i not in texts)
+    bars_fit = sum(min(widths[i], TEXT_CELLS) for i in texts) + GAP + SHORT_BAR <= room
+    bar_cells = 0
+    if barred and bars_fit:
+        bar_cells = min(BAR, max(SHORT_BAR, room - GAP - sum(widths[i] for i in texts)))
+        room -= GAP + bar_cells
+    for i, size in zip(texts, _shrink_widest([columns[i] for i in texts], room), strict=True):
+        widths[i] = size
+    spare = width - gaps - sum(widths) - (GAP + bar_cells if bar_cells else 0)
     for i, column in enumerate(columns):  # headings that have room after all
-        more = min(max(spare, 0), column.natural - tight[i]) if column.right else 0
-        if more == column.natural - tight[i]:
-            tight[i], spare = tight[i] + more, spare - more
-    return tight, bar
+        missing = min(max(spare, 0), column.natural - widths[i]) if column.right else 0
+        if missing == column.natural - widths[i]:
+            widths[i], spare = widths[i] + missing, spare - missing
+    return widths, bar_cells
 
 
-def _levelled(columns: Sequence[Column], room: int) -> list[int]:
-    """Widths of columns of text that together have so much room: the widest give way first."""
-    found = [column.natural for column in columns]
+def _shrink_widest(columns: Sequence[TextColumn], room: int) -> list[int]:
+    """Widths of columns of text that fit into this room together: the widest are made narrower first."""
+    widths = [column.natural for column in columns]
     least = [column.least for column in columns]
-    while sum(found) > room:
-        open_ones = [i for i in range(len(found)) if found[i] > least[i]]
-        if not open_ones:
+    while sum(widths) > room:
+        shrinkable = [i for i in range(len(widths)) if widths[i] > least[i]]
+        if not shrinkable:
             break
-        found[max(open_ones, key=found.__getitem__)] -= 1
-    return found
+        widths[max(shrinkable, key=widths.__getitem__)] -= 1
+    return widths
 
 
-def _block(
-    columns: Sequence[Column],
+def _table_lines(
+    columns: Sequence[TextColumn],
     widths: Sequence[int],
     bars: Sequence[float] | None,
     room: int,
     notes: Mapping[int, str] | None,
     bar: str,
 ) -> list[Text]:
-    """The lines of columns beside each other."""
-    headings = [_joined(_pieces(column.heading), size) for column, size in zip(columns, widths, strict=True)]
-    high = max(map(len, headings))
-    padded = [[""] * (high - len(lines)) + lines for lines in headings]
-    found = _lines(padded, columns, widths, "bold")
+    """The lines of a table whose columns stand beside each other."""
+    headings = [
+        _fill_lines(_heading_pieces(column.heading), size)
+        for column, size in zip(columns, widths, strict=True)
+    ]
+    heading_lines = max(map(len, headings))
+    padded = [[""] * (heading_lines - len(lines)) + lines for lines in headings]
+    lines_of_table = _row_lines(padded, columns, widths, "bold")
     for i in range(len(columns[0].cells)):
         if notes and i in notes:
-            found.append(Text(notes[i]))
-        cells = [_wrapped(column.cells[i], size) for column, size in zip(columns, widths, strict=True)]
-        lines = _lines(cells, columns, widths)
+            lines_of_table.append(Text(notes[i]))
+        cells = [_wrap_cell(column.cells[i], size) for column, size in zip(columns, widths, strict=True)]
+        lines = _row_lines(cells, columns, widths)
         if bars is not None and (length := round(room * bars[i])):
-            full = sum(widths) + GAP * len(widths)
-            lines[0].append(" " * (full - cell_len(lines[0].plain)))
+            table_width = sum(widths) + GAP * len(widths)
+            lines[0].append(" " * (table_width - cell_len(lines[0].plain)))
             lines[0].append(bar * length, style="cyan")
-        found += lines
-    return found
+        lines_of_table += lines
+    return lines_of_table
 
 
-def _lines(
-    cells: Sequence[Sequence[str]], columns: Sequence[Column], widths: Sequence[int], style: str = ""
+def _row_lines(
+    cells: Sequence[Sequence[str]], columns: Sequence[TextColumn], widths: Sequence[int], style: str = ""
 ) -> list[Text]:
-    """Cells of one or more lines, beside each other."""
-    found = []
+    """The lines of one row, of cells of one or more lines beside each other."""
+    rendered = []
     for k in range(max(map(len, cells))):
         line = ""
         for lines, column, size in zip(cells, columns, widths, strict=True):
-            part = lines[k] if k < len(lines) else ""
-            pad = " " * (size - cell_len(part))
-            line += (pad + part if column.right else part + pad) + " " * GAP
-        found.append(Text(line.rstrip(), style=style))
-    return found
+            text = lines[k] if k < len(lines) else ""
+            padding = " " * (size - cell_len(text))
+            line += (padding + text if column.right else text + padding) + " " * GAP
+        rendered.append(Text(line.rstrip(), style=style))
+    return rendered
 
 
-def _pieces(heading: str) -> list[str]:
-    """Where a heading may be wrapped: after spaces and underscores."""
+def _heading_pieces(heading: str) -> list[str]:
+    """The pieces between which a heading may be wrapped: after spaces and underscores."""
     return re.findall(r"[^ _]+_*|_+", heading)
 
 
-def _joined(pieces: Sequence[str], width: int) -> list[str]:
-    """The pieces of a heading in lines of a width."""
+def _fill_lines(pieces: Sequence[str], width: int) -> list[str]:
+    """Lines of at most this width, filled with the pieces of a heading."""
     lines = [""]
     for piece in pieces:
         glue = "" if not lines[-1] or lines[-1].endswith("_") else " "
@@ -359,8 +361,8 @@ def _joined(pieces: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Text in a few lines of a width, at spaces where there are some; what is left out at the end is marked."""
+def _wrap_cell(text: str, width: int) -> list[str]:
+    """Text in a few lines of at most this width, broken at spaces where possible; a cut at the end is marked."""
     if cell_len(text) <= width:
         return [text]
     lines = [""]
@@ -373,7 +375,11 @@ def _wrapped(text: str, width: int) -> list[str]:
             lines.append(word)
             continue
         # A word that is too long for a line begins where it stands, and goes on in the next.
-        start = " " * (cell_len(lines[-1]) + 1) if lines[-1] and cell_len(lines[-1]) + LEAST < width else ""
+        start = (
+            " " * (cell_len(lines[-1]) + 1)
+            if lines[-1] and cell_len(lines[-1]) + LEAST_TEXT_CELLS < width
+            else ""
+        )
         first, *rest = chop_cells(start + word, width)
         if start:
             lines[-1] += first[len(start) - 1 :]
@@ -381,9 +387,9 @@ def _wrapped(text: str, width: int) -> list[str]:
             lines.append(first)
         lines += rest
     lines = [line for line in lines if line]
-    if len(lines) <= LINES:
+    if len(lines) <= MOST_LINES:
         return lines
-    last = lines[LINES - 1]
+    last = lines[MOST_LINES - 1]
     while cell_len(last) > width - 1:
         last = last[:-1]
-    return [*lines[: LINES - 1], last + "…"]
+    return [*lines[: MOST_LINES - 1], last + "…"]

@@ -52,8 +52,8 @@ def latex_escaped(text: object) -> str:
     >>> print(latex_escaped("50% of_x & \\input"))
     50\% of\_x \& \textbackslash{}input
     """
-    shown = "".join(_LATEX.get(mark, mark) for mark in on_one_line(text))
-    return re.sub("-(?=-)", "-{}", shown)  # two hyphens in a row would be a dash
+    escaped = "".join(_LATEX.get(mark, mark) for mark in on_one_line(text))
+    return re.sub("-(?=-)", "-{}", escaped)  # two hyphens in a row would be a dash
 
 
 def on_one_line(text: object, most: int | None = None) -> str:

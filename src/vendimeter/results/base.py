@@ -1,4 +1,9 @@
-"""What every analysis gives back: a frozen result that can be read, drawn, and turned into a frame or JSON."""
+"""Base classes of results: records of figures, numbers with further fields, and results of analyses.
+
+`Figures` is the base of all of them: a frozen dataclass with a short representation and a form for JSON. `Figure` and
+`Count` are numbers too, a float and an int. `Result` is what every analysis gives back: it can be read, drawn, and
+turned into a frame or JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.present.text import html_escaped
-from vendimeter.results.score import Score, html_table, number, to_score
+from vendimeter.results.score import Score, data_frame, html_table, number, to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
 from vendimeter.solvers.solve import unclaimed
@@ -18,12 +23,9 @@ from vendimeter.solvers.solve import unclaimed
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Count", "Figure", "Figures", "Result", "frozen", "score_of"]
+__all__ = ["Count", "Figure", "Figures", "Result", "frozen", "plain", "score_of"]
 
-
-# ------------------------------------------------------------------------------------------------------------- figures
-
-# What functions give back beside scores: figures with a name, and numbers that know what belongs to them.
+ROWS_SHOWN = 20  # of a table in a notebook
 
 
 class Figures:
@@ -45,11 +47,11 @@ class Figures:
         return [(field.name, getattr(self, field.name), field.repr) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        words = [f"{name}={_shown(value)}" for name, value, short in self._fields() if short]
-        return f"{type(self).__name__}({', '.join(words)})"
+        shown_fields = [f"{name}={_format_field(value)}" for name, value, short in self._fields() if short]
+        return f"{type(self).__name__}({', '.join(shown_fields)})"
 
     def _repr_html_(self) -> str:
-        rows = [(name, _shown(value)) for name, value, short in self._fields() if short]
+        rows = [(name, _format_field(value)) for name, value, short in self._fields() if short]
         return f"<p>{html_escaped(type(self).__name__)}</p>{html_table(rows)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,10 +78,11 @@ class Figure(float, Figures):
     """
 
     def __new__(cls, value: float, *args: Any, **fields: Any) -> Figure:
+        """Make the float of this value; the dataclass sets the fields."""
         return float.__new__(cls, value)
 
     def __repr__(self) -> str:
-        return _with_value(self, number(self))
+        return _repr_with_value(self, number(self))
 
     __str__ = float.__repr__
 
@@ -88,27 +91,29 @@ class Count(int, Figures):
     """A count that is an int, its first field `value`, with what else is known of it, as for `Figure`."""
 
     def __new__(cls, value: int, *args: Any, **fields: Any) -> Count:
+        """Make the int of this value; the dataclass sets the fields."""
         return int.__new__(cls, value)
 
     def __repr__(self) -> str:
-        return _with_value(self, str(int(self)))
+        return _repr_with_value(self, str(int(self)))
 
     __str__ = int.__repr__
 
 
-def _with_value(figure: Figures, value: str) -> str:
-    words = [f"{name}={_shown(found)}" for name, found, short in figure._fields()[1:] if short]
-    return f"{type(figure).__name__}({', '.join([value, *words])})"
+def _repr_with_value(figure: Figures, value: str) -> str:
+    """The representation of a number with further fields: its value without a name, then the short fields."""
+    shown_fields = [f"{name}={_format_field(field)}" for name, field, short in figure._fields()[1:] if short]
+    return f"{type(figure).__name__}({', '.join([value, *shown_fields])})"
 
 
-def _shown(value: Any) -> str:
-    """A field for people."""
+def _format_field(value: Any) -> str:
+    """The value of a field as text for people."""
     if isinstance(value, float):
         return number(value)
     if isinstance(value, tuple):
-        return f"({', '.join(map(_shown, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(_format_field, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_shown(found)}' for key, found in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_format_field(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, np.ndarray):
         return f"<{len(value)} values>" if value.ndim else number(value.item())
     return repr(value)
@@ -129,13 +134,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Figures):
         return value.to_dict()
     if isinstance(value, list | tuple):
-        return [plain(found) for found in value]
-    return {key: plain(found) for key, found in value.items()} if isinstance(value, dict) else value
-
-
-# ------------------------------------------------------------------------------------------------------------- results
-
-SHOWN = 20  # rows of a table in a notebook
+        return [plain(entry) for entry in value]
+    return {key: plain(entry) for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 class Result(Figures):
@@ -159,28 +159,26 @@ class Result(Figures):
 
     def to_frame(self) -> Any:
         """A pandas frame of what was found."""
-        from vendimeter.results.score import data_frame
-
         return data_frame(self._columns())
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON, scores with their bounds (a missing number is None)."""
-        found = super().to_dict()
-        return found | {"q": "inf"} if getattr(self, "q", None) == math.inf else found
+        fields = super().to_dict()
+        return fields | {"q": "inf"} if getattr(self, "q", None) == math.inf else fields
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        columns = {name: list(values[:SHOWN]) for name, values in self._columns().items()}
-        rows = [tuple(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
+        columns = {name: list(values[:ROWS_SHOWN]) for name, values in self._columns().items()}
+        rows = [tuple(map(_format_cell, row)) for row in zip(*columns.values(), strict=True)]
         total = len(next(iter(self._columns().values()), ()))
-        if total > SHOWN:
-            rows.append((f"… {total - SHOWN:,} more", *[""] * (len(columns) - 1)))
+        if total > ROWS_SHOWN:
+            rows.append((f"… {total - ROWS_SHOWN:,} more", *[""] * (len(columns) - 1)))
         return f"<p>{html_escaped(self.summary())}</p>{html_table(rows, tuple(columns))}"
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     return f"{value:.5g}" if isinstance(value, float | np.floating) else value
 
 
@@ -192,7 +190,7 @@ def frozen(array: Any) -> np.ndarray:
 
 
 def score_of(solution: Solution, q: float, n: int, kernel: Any, reason: str) -> Score:
-    """What a solver found as the score of one order; without bounds where the kernel only stands in for another."""
+    """The score of one order from a solution; without bounds where the kernel only approximates another."""
     if kernel is not None and kernel.approximate:
         solution = unclaimed(solution)
     return to_score(solution, Plan("rows", "float64", reason), q, n, kernel)

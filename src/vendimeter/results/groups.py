@@ -1,4 +1,9 @@
-"""The one result for groups: scores in columns."""
+"""The results of scoring groups: `GroupScores`, and `GroupMeans`, their means with standard errors.
+
+Scores of groups are held in columns, because there may be millions of them; a `Score` is built for a group when one is
+asked for. Means compare conditions, such as models, over units that they share, such as prompts: the differences of two
+means are paired.
+"""
 
 from __future__ import annotations
 
@@ -19,158 +24,7 @@ from vendimeter.spectrum import Eigenvalues, Level
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
-
 __all__ = ["Difference", "GroupMeans", "GroupScores", "Mean", "means_of"]
-
-
-# --------------------------------------------------------------------------------------------------------- group means
-
-# Means of group scores, with standard errors and paired differences.
-
-
-class Mean(NamedTuple):
-    """A mean over units."""
-
-    label: Any
-    mean: float
-    standard_error: float
-    units: int
-
-
-class Difference(NamedTuple):
-    """The mean of first − second over the units that both have."""
-
-    first: Any
-    second: Any
-    mean: float
-    standard_error: float
-    units: int
-
-
-@dataclass(frozen=True)
-class GroupMeans:
-    """Means of scores with their standard errors, and paired differences; ``means[label]`` finds one.
-
-    The standard error is that of the mean over units (the sample standard deviation over √units); it is NaN for a
-    single unit.
-
-    Attributes
-    ----------
-    means : list of Mean
-        label, mean, standard_error, units.
-    differences : list of Difference
-        first, second, mean, standard_error, units; for every pair that shares a unit.
-    left_out : int
-        How many groups were empty.
-    """
-
-    means: list[Mean]
-    differences: list[Difference]
-    left_out: int = 0
-
-    def __len__(self) -> int:
-        return len(self.means)
-
-    def __iter__(self) -> Iterator[Mean]:
-        return iter(self.means)
-
-    def __getitem__(self, label: Any) -> Any:
-        for mean in self.means:
-            if mean.label == label:
-                return mean
-        raise unknown("mean", label, [mean.label for mean in self.means])
-
-    def difference(self, first: Any, second: Any) -> Difference:
-        """The mean of first − second over the units that both have."""
-        for pair in self.differences:
-            if (pair.first, pair.second) == (first, second):
-                return pair
-            if (pair.second, pair.first) == (first, second):
-                return Difference(first, second, -pair.mean, pair.standard_error, pair.units)
-        known = [f"{pair.first} − {pair.second}" for pair in self.differences]
-        raise unknown("difference", f"{first} − {second}", known)
-
-    def __repr__(self) -> str:
-        means = [
-            f"{printable(m.label, 40)}: {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means
-        ]
-        pairs = [
-            f"{printable(d.first, 40)} − {printable(d.second, 40)}: {d.mean:.4g} ± {d.standard_error:.2g} "
-            f"({d.units} pairs)"
-            for d in self.differences
-        ]
-        left = [f"{self.left_out} empty groups left out"] if self.left_out else []
-        return f"GroupMeans({'; '.join(_some(means) + _some(pairs) + left)})"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[object, ...]] = [
-            (m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means
-        ]
-        rows += [
-            (f"{d.first} − {d.second}", f"{d.mean:.5g}", f"{d.standard_error:.2g}", d.units)
-            for d in self.differences
-        ]
-        if self.left_out:
-            rows.append((f"{self.left_out} empty groups left out", "", "", ""))
-        return html_table(rows, ("", "mean", "standard error", "units"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON (a missing number is None)."""
-
-        def plain(row: Any) -> dict[str, Any]:
-            return {k: none_if_nan(v) if isinstance(v, float) else v for k, v in row._asdict().items()}
-
-        return {
-            "means": [plain(mean) for mean in self.means],
-            "differences": [plain(pair) for pair in self.differences],
-            "left_out": self.left_out,
-        }
-
-    def to_frame(self, *, differences: bool = False) -> Any:
-        """A pandas frame with one row a mean, or one row a paired difference."""
-        rows, fields = (self.differences, Difference._fields) if differences else (self.means, Mean._fields)
-        return data_frame({name: [getattr(row, name) for row in rows] for name in fields})
-
-
-def _some(shown: list[str]) -> list[str]:
-    """At most six, and how many more there are."""
-    more = [f"… {len(shown) - 6} more"] if len(shown) > 6 else []
-    return [", ".join(shown[:6] + more)] if shown else []
-
-
-def means_of(
-    scores: np.ndarray, labels: list[Hashable], units: list[Hashable], *, paired: bool
-) -> GroupMeans:
-    """Means of scores by label over units, one of each a score; scores that are NaN are left out and counted."""
-    table: dict[Hashable, dict[Hashable, list[float]]] = {}
-    left_out = 0
-    for label, unit, value in zip(labels, units, scores.tolist(), strict=True):
-        cells = table.setdefault(label, {})
-        if math.isnan(value):
-            left_out += 1
-        else:
-            cells.setdefault(unit, []).append(value)
-    averaged = {
-        label: {unit: float(np.mean(v)) for unit, v in cells.items()} for label, cells in table.items()
-    }
-    means = [Mean(label, *_mean(list(cells.values()))) for label, cells in averaged.items()]
-    differences = []
-    for first, second in combinations(averaged, 2) if paired else ():
-        shared = [unit for unit in averaged[first] if unit in averaged[second]]
-        if shared:
-            gaps = [averaged[first][unit] - averaged[second][unit] for unit in shared]
-            differences.append(Difference(first, second, *_mean(gaps)))
-    return GroupMeans(means, differences, left_out)
-
-
-def _mean(values: list[float]) -> tuple[float, float, int]:
-    if not values:
-        return math.nan, math.nan, 0
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return float(np.mean(values)), error, len(values)
-
-
-# -------------------------------------------------------------------------------------------------------------- groups
 
 
 class GroupScores:
@@ -216,23 +70,24 @@ class GroupScores:
         for column in (solved.value, solved.low, solved.high, solved.sizes):
             column.flags.writeable = False
 
-    def _shaped(self, column: np.ndarray) -> np.ndarray:
+    def _squeeze_orders(self, column: np.ndarray) -> np.ndarray:
+        """A column without its axis of orders where a single order was asked for."""
         return column if self._several else column[:, 0]
 
     @property
     def scores(self) -> np.ndarray:
         """The scores, one a group (and an order)."""
-        return self._shaped(self._solved.value)
+        return self._squeeze_orders(self._solved.value)
 
     @property
     def low(self) -> np.ndarray:
         """Lower bounds."""
-        return self._shaped(self._solved.low)
+        return self._squeeze_orders(self._solved.low)
 
     @property
     def high(self) -> np.ndarray:
         """Upper bounds."""
-        return self._shaped(self._solved.high)
+        return self._squeeze_orders(self._solved.high)
 
     @property
     def levels(self) -> list[Level]:
@@ -240,11 +95,11 @@ class GroupScores:
         return list(self._solved.level)
 
     @cached_property
-    def _places(self) -> dict[Hashable, int]:
+    def _positions(self) -> dict[Hashable, int]:
         return {label: i for i, label in enumerate(self.labels)}
 
     @cached_property
-    def _spectra(self) -> dict[int, tuple[int, int]]:
+    def _spectrum_of_group(self) -> dict[int, tuple[int, int]]:
         return {
             g: (b, i)
             for b, (groups, _) in enumerate(self._solved.spectra)
@@ -256,15 +111,15 @@ class GroupScores:
 
     def __getitem__(self, label: Any) -> Any:
         try:
-            place = self._places.get(plain(label))
+            position = self._positions.get(plain(label))
         except TypeError:  # a list, say
-            place = None
-        if place is None:
+            position = None
+        if position is None:
             raise unknown("group", label, self.labels)
-        return self.at(place)
+        return self.at(position)
 
     def __contains__(self, label: object) -> bool:
-        return label in self._places
+        return label in self._positions
 
     def __iter__(self) -> Iterator[Any]:
         return (self.at(i) for i in range(len(self)))
@@ -279,9 +134,9 @@ class GroupScores:
         if solved.method[i] == "empty":
             scores = [Score.empty(q) for q in self._solved.orders]
         else:
-            batch, place = self._spectra[i]
+            batch, row = self._spectrum_of_group[i]
             spectrum = Eigenvalues(
-                solved.spectra[batch][1][place],
+                solved.spectra[batch][1][row],
                 float(solved.error[i]),
                 solved.level[i],
                 solved.confidence[i],
@@ -322,6 +177,7 @@ class GroupScores:
         return f"GroupScores({len(self)} {groups}, q={order}; {shown}{several})"
 
     def _long(self) -> dict[str, list[Any]]:
+        """The columns of a table in long form: one row a group and order."""
         solved = self._solved
         k = len(self._solved.orders)
         projected = not np.isnan(solved.removed).all()
@@ -399,39 +255,186 @@ class GroupScores:
                 f"these groups have {len(self._solved.orders)} orders; a mean needs one: score them with a single q."
             )
         return means_of(
-            self.scores, self._named(by, "by"), self._named(unit, "unit"), paired=unit is not None
+            self.scores,
+            self._names_by_group(by, "by"),
+            self._names_by_group(unit, "unit"),
+            paired=unit is not None,
         )
 
-    def _named(self, given: Any, what: str) -> list[Hashable]:
-        if given is None:
+    def _names_by_group(self, naming: Any, what: str) -> list[Hashable]:
+        """One name a group, of a list of them, a mapping from labels, or a function of the label."""
+        if naming is None:
             return list(range(len(self))) if what == "unit" else ["all"] * len(self)
-        if callable(given):
-            return _hashable([given(label) for label in self.labels], what)
-        if isinstance(given, Mapping):
-            missing = [label for label in self.labels if label not in given]
+        if callable(naming):
+            return _hashable([naming(label) for label in self.labels], what)
+        if isinstance(naming, Mapping):
+            missing = [label for label in self.labels if label not in naming]
             if missing:
                 raise InputError(
                     f"{what} has no entry for group {missing[0]!r}; expected one for each of {len(self)} "
                     "groups."
                 )
-            return _hashable([given[label] for label in self.labels], what)
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+            return _hashable([naming[label] for label in self.labels], what)
+        if isinstance(naming, str | bytes) or not hasattr(naming, "__len__"):
             raise InputError(
-                f"{what}={brief(given)}; expected one entry a group, a mapping from the group's label, or a "
+                f"{what}={brief(naming)}; expected one entry a group, a mapping from the group's label, or a "
                 "function of it."
             )
-        names = _hashable(to_list(given), what)
-        if len(names) != len(self):
+        naming = _hashable(to_list(naming), what)
+        if len(naming) != len(self):
             raise InputError(
-                f"{what} has {len(names)} entries and there are {len(self)} groups; expected one a group."
+                f"{what} has {len(naming)} entries and there are {len(self)} groups; expected one a group."
             )
-        return names
+        return naming
+
+
+@dataclass(frozen=True)
+class GroupMeans:
+    """Means of scores with their standard errors, and paired differences; ``means[label]`` finds one.
+
+    The standard error is that of the mean over units (the sample standard deviation over √units); it is NaN for a
+    single unit.
+
+    Attributes
+    ----------
+    means : list of Mean
+        label, mean, standard_error, units.
+    differences : list of Difference
+        first, second, mean, standard_error, units; for every pair that shares a unit.
+    left_out : int
+        How many groups were empty.
+    """
+
+    means: list[Mean]
+    differences: list[Difference]
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __iter__(self) -> Iterator[Mean]:
+        return iter(self.means)
+
+    def __getitem__(self, label: Any) -> Any:
+        for mean in self.means:
+            if mean.label == label:
+                return mean
+        raise unknown("mean", label, [mean.label for mean in self.means])
+
+    def difference(self, first: Any, second: Any) -> Difference:
+        """The mean of first − second over the units that both have."""
+        for pair in self.differences:
+            if (pair.first, pair.second) == (first, second):
+                return pair
+            if (pair.second, pair.first) == (first, second):
+                return Difference(first, second, -pair.mean, pair.standard_error, pair.units)
+        known = [f"{pair.first} − {pair.second}" for pair in self.differences]
+        raise unknown("difference", f"{first} − {second}", known)
+
+    def __repr__(self) -> str:
+        means = [
+            f"{printable(m.label, 40)}: {m.mean:.4g} ± {m.standard_error:.2g} ({m.units})" for m in self.means
+        ]
+        pairs = [
+            f"{printable(d.first, 40)} − {printable(d.second, 40)}: {d.mean:.4g} ± {d.standard_error:.2g} "
+            f"({d.units} pairs)"
+            for d in self.differences
+        ]
+        left_out = [f"{self.left_out} empty groups left out"] if self.left_out else []
+        return f"GroupMeans({'; '.join(_first_six(means) + _first_six(pairs) + left_out)})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = [
+            (m.label, f"{m.mean:.5g}", f"{m.standard_error:.2g}", m.units) for m in self.means
+        ]
+        rows += [
+            (f"{d.first} − {d.second}", f"{d.mean:.5g}", f"{d.standard_error:.2g}", d.units)
+            for d in self.differences
+        ]
+        if self.left_out:
+            rows.append((f"{self.left_out} empty groups left out", "", "", ""))
+        return html_table(rows, ("", "mean", "standard error", "units"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON (a missing number is None)."""
+
+        def json_row(row: Any) -> dict[str, Any]:
+            return {k: none_if_nan(v) if isinstance(v, float) else v for k, v in row._asdict().items()}
+
+        return {
+            "means": [json_row(mean) for mean in self.means],
+            "differences": [json_row(pair) for pair in self.differences],
+            "left_out": self.left_out,
+        }
+
+    def to_frame(self, *, differences: bool = False) -> Any:
+        """A pandas frame with one row a mean, or one row a paired difference."""
+        rows, fields = (self.differences, Difference._fields) if differences else (self.means, Mean._fields)
+        return data_frame({name: [getattr(row, name) for row in rows] for name in fields})
+
+
+class Mean(NamedTuple):
+    """A mean over units."""
+
+    label: Any
+    mean: float
+    standard_error: float
+    units: int
+
+
+class Difference(NamedTuple):
+    """The mean of first − second over the units that both have."""
+
+    first: Any
+    second: Any
+    mean: float
+    standard_error: float
+    units: int
+
+
+def means_of(
+    scores: np.ndarray, labels: list[Hashable], units: list[Hashable], *, paired: bool
+) -> GroupMeans:
+    """Means of scores by label over units, one of each a score; scores that are NaN are left out and counted."""
+    table: dict[Hashable, dict[Hashable, list[float]]] = {}
+    left_out = 0
+    for label, unit, value in zip(labels, units, scores.tolist(), strict=True):
+        cells = table.setdefault(label, {})
+        if math.isnan(value):
+            left_out += 1
+        else:
+            cells.setdefault(unit, []).append(value)
+    averaged = {
+        label: {unit: float(np.mean(v)) for unit, v in cells.items()} for label, cells in table.items()
+    }
+    means = [Mean(label, *_mean_and_error(list(cells.values()))) for label, cells in averaged.items()]
+    differences = []
+    for first, second in combinations(averaged, 2) if paired else ():
+        shared = [unit for unit in averaged[first] if unit in averaged[second]]
+        if shared:
+            gaps = [averaged[first][unit] - averaged[second][unit] for unit in shared]
+            differences.append(Difference(first, second, *_mean_and_error(gaps)))
+    return GroupMeans(means, differences, left_out)
+
+
+def _mean_and_error(values: list[float]) -> tuple[float, float, int]:
+    """The mean of values, its standard error, and their number."""
+    if not values:
+        return math.nan, math.nan, 0
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return float(np.mean(values)), error, len(values)
+
+
+def _first_six(texts: list[str]) -> list[str]:
+    """The first six texts on one line, with the number of those that are left out."""
+    more = [f"… {len(texts) - 6} more"] if len(texts) > 6 else []
+    return [", ".join(texts[:6] + more)] if texts else []
 
 
 def _plain(label: Any) -> Any:
     """A label as JSON can write it: what is no text or number becomes text, and a tuple a list."""
     if isinstance(label, tuple):
-        return [_plain(part) for part in label]
+        return [_plain(entry) for entry in label]
     return label if isinstance(label, str | int | float | None) else str(label)
 
 

@@ -1,4 +1,7 @@
-"""What a user gets back: a Score, and a Profile of several orders."""
+"""The results of scoring: `Score`, one number with its bounds, and `Profile`, the scores of several orders.
+
+Beside them stand the formats that other results share: orders, durations, percentages, HTML tables and frames.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage", "to_score"]
 
-ROUNDING = 1e-6  # a relative half-width up to which bounds are taken for those of rounding, …
-BRACKETING = ("lowrank", "lanczos")  # … but not of these methods, whose bounds are part of the answer
+# A relative half-width up to which bounds are taken for those of rounding …
+ROUNDING = 1e-6
+# … but not of these methods, whose bounds are part of the answer.
+BRACKETING = ("lowrank", "lanczos")
 
 
 def order_name(q: float) -> str:
@@ -48,18 +53,18 @@ def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()
     return f"<table>{top}<tbody>{body}</tbody></table>"
 
 
-def shown(bounds: tuple[float, float]) -> str:
-    """Bounds for people."""
+def format_bounds(bounds: tuple[float, float]) -> str:
+    """Bounds as text for people."""
     return f"{bounds[0]:.12g} … {bounds[1]:.12g}"
 
 
 def number(value: float) -> str:
-    """A score for people: six significant digits."""
+    """A score as text for people: six significant digits."""
     return f"{value:.6g}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: 40 ms, 4.1 s, 12 min, 3.5 h, 2 days.
+    """Seconds as text for people: 40 ms, 4.1 s, 12 min, 3.5 h, 2 days.
 
     Examples
     --------
@@ -68,8 +73,13 @@ def duration(seconds: float) -> str:
     """
     if seconds < 1e-4:
         return "less than 0.1 ms"
-    for most, size, unit in ((0.995, 1e-3, "ms"), (59.5, 1, "s"), (3570, 60, "min"), (171_000, 3600, "h")):
-        if seconds < most:
+    for upper_bound, size, unit in (
+        (0.995, 1e-3, "ms"),
+        (59.5, 1, "s"),
+        (3570, 60, "min"),
+        (171_000, 3600, "h"),
+    ):
+        if seconds < upper_bound:
             return f"{_two_digits(seconds / size)} {unit}"
     return f"{_two_digits(seconds / 86_400)} days"
 
@@ -87,21 +97,21 @@ def percentage(probability: float) -> str:
     ('95%', '99.9999%', '99.7%')
     """
     exact = Decimal(repr(float(probability))) * 100
-    for places in range(20):
-        found = exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_FLOOR)
-        if 100 - found <= (100 - exact) * Decimal("1.2"):
-            return f"{found.normalize():f}%"
+    for decimals in range(20):
+        rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_FLOOR)
+        if 100 - rounded <= (100 - exact) * Decimal("1.2"):
+            return f"{rounded.normalize():f}%"
     return f"{exact.normalize():f}%"
 
 
-def _rounded(value: float, places: int, rounding: str | None = None) -> str:
-    """A number with so many digits after the point, and commas before it."""
-    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=rounding):,f}"
+def _format_rounded(value: float, decimals: int, rounding: str | None = None) -> str:
+    """A number with this many decimals, and commas between thousands."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding=rounding):,f}"
 
 
 def _significant(value: float, count: int) -> str:
-    """A number with so many digits that count, less those that are 0 at the end."""
-    text = _rounded(value, max(0, count - 1 - math.floor(math.log10(abs(value) or 1))))
+    """A number with this many significant digits, without trailing zeros after the point."""
+    text = _format_rounded(value, max(0, count - 1 - math.floor(math.log10(abs(value) or 1))))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -235,33 +245,36 @@ class Score(float):
         return "; ".join(parts)
 
     def _claim(self) -> str:
-        """What is claimed of the score, without the time it took."""
+        """The score with its bounds and their confidence in words, without the time it took."""
         low, high = self.bounds
         if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
             caveat = self.diagnostics.get("caveat")
             return f"about {self._counted(_significant(self, 4))}, no interval" + (
                 f" ({caveat})" if caveat else ""
             )
-        reach = max(high - self, self - low, 0.0)
-        if self.level == "deterministic" and self.method not in BRACKETING and reach <= ROUNDING * abs(self):
-            most = Context(prec=1, rounding=ROUND_CEILING).create_decimal(reach)
-            rounding = f" up to rounding (±{float(most):.1g})" if reach else ""
+        error = max(high - self, self - low, 0.0)
+        if self.level == "deterministic" and self.method not in BRACKETING and error <= ROUNDING * abs(self):
+            rounded_up = Context(prec=1, rounding=ROUND_CEILING).create_decimal(error)
+            rounding = f" up to rounding (±{float(rounded_up):.1g})" if error else ""
             return f"{self._counted(_significant(self, 5))}, exact{rounding}"
         # Two digits of the width tell the ends apart, and where the score lies between them.
         width = max(high - low, math.ulp(high))
-        whole = all(float(end).is_integer() for end in (self, low, high))
-        places = 0 if whole else min(max(0, 1 - math.floor(math.log10(width))), 15)
-        between = f"between {_rounded(low, places, ROUND_FLOOR)} and {_rounded(high, places, ROUND_CEILING)}"
-        counted = self._counted(_rounded(self, places))
+        are_integers = all(float(end).is_integer() for end in (self, low, high))
+        decimals = 0 if are_integers else min(max(0, 1 - math.floor(math.log10(width))), 15)
+        low_text = _format_rounded(low, decimals, ROUND_FLOOR)
+        between = f"between {low_text} and {_format_rounded(high, decimals, ROUND_CEILING)}"
+        counted = self._counted(_format_rounded(self, decimals))
         if self.confidence >= 1:
             return f"{counted}: {between}, for certain"
-        known = not math.isnan(self.confidence)
+        confidence_known = not math.isnan(self.confidence)
         if self.level == "probabilistic":
             return f"{counted}: {between}" + (
-                f" with {percentage(self.confidence)} confidence" if known else ""
+                f" with {percentage(self.confidence)} confidence" if confidence_known else ""
             )
-        sure = f"{percentage(self.confidence)} confidence" if known else "of unknown confidence"
-        return f"{counted}: probably {between} (an estimate: {sure}, if its constants are right)"
+        confidence = (
+            f"{percentage(self.confidence)} confidence" if confidence_known else "of unknown confidence"
+        )
+        return f"{counted}: probably {between} (an estimate: {confidence}, if its constants are right)"
 
     def _counted(self, value: str) -> str:
         order = "" if self.q == 1 else f" (of order {order_name(self.q)})"
@@ -285,7 +298,7 @@ class Score(float):
     def _repr_html_(self) -> str:
         rows: list[tuple[object, ...]] = [
             ("Vendi Score" if self.q == 1 else f"Vendi Score of order {order_name(self.q)}", number(self)),
-            ("bounds", "none" if self.level == "none" else f"{shown(self.bounds)} ({self.level})"),
+            ("bounds", "none" if self.level == "none" else f"{format_bounds(self.bounds)} ({self.level})"),
             ("items", self.n),
             ("method", self.method),
         ]
@@ -382,7 +395,7 @@ class Profile(Mapping[float, Score]):
         }
 
     def _repr_html_(self) -> str:
-        rows = [(order_name(q), number(s), shown(s.bounds), s.level) for q, s in self._scores.items()]
+        rows = [(order_name(q), number(s), format_bounds(s.bounds), s.level) for q, s in self._scores.items()]
         return html_table(rows, ("q", "score", "bounds", "level"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -401,7 +414,7 @@ class Profile(Mapping[float, Score]):
 
 
 def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
-    """What a solver found, as the score of one order."""
+    """The score of one order from a solution, with what is known of the computation in its diagnostics."""
     answer = solution.spectrum.score(q)
     notes: dict[str, Any] = {
         "kernel": repr(kernel),

@@ -1,4 +1,4 @@
-"""The mergeable statistic: Σ w φφᵀ, Σ w and n, which is all that a score of features needs.
+"""The accumulator: the mergeable statistic Σ w φφᵀ, Σ w and n, which is all that a score of features needs.
 
 Streams, files larger than memory and pieces of work on many machines are all this one sum. It is kept raw and divided
 only when a score is asked for, so that sums add up exactly as their items would.
@@ -30,14 +30,14 @@ from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Plan, Problem
 from vendimeter.solvers.solve import run, unclaimed
 from vendimeter.spectrum import parse_orders
-from vendimeter.streams import saved as _saved
-from vendimeter.streams.rows import Kept, compacted, joined, joined_masses, read_rows
+from vendimeter.streams import saved
+from vendimeter.streams.rows import Kept, compact, concatenate_masses, concatenate_rows, read_rows
 
 __all__ = ["Accumulator"]
 
 WIDEST = 16_384  # columns of features, at most: the sum takes 2 GiB there
 LARGEST = 1e305  # sum of weights, at most: there is room for some arithmetic with it
-MOST = 2**63 - 1  # items, at most
+MOST_ITEMS = 2**63 - 1  # items, at most
 PRECISIONS = ("float64", "float32")
 HELD = ("nothing", "dense", "sparse", "sum")
 
@@ -111,12 +111,11 @@ class Accumulator:
         self.width: int | None = None
         self._kept: list[Kept] = []
         self._kept_bytes, self._kept_mass = 0, 0.0
-        self._like: Any = None  # an array on the device of what is held; None for the host
+        self._device_array: Any = None  # an array on the device of what is held; None for the host
         self._sum: GramSum | None = None
-        self._found: Solution | None = None  # until something is added
-        self._identity: dict[str, Any] | None = (
-            None  # of the files behind the kernel, as far as they are known
-        )
+        self._cached_solution: Solution | None = None  # until something is added
+        # Of the files behind the kernel, as far as they are known.
+        self._identity: dict[str, Any] | None = None
 
     # ------------------------------------------------------------------------------------------------------- growing
 
@@ -141,15 +140,15 @@ class Accumulator:
             are others than those that the items before were encoded with.
         """
         if isinstance(samples, Collection):
-            own = samples.weights if weights is None and counts is None else weights
+            collection_weights = samples.weights if weights is None and counts is None else weights
             with samples.placed():
-                self.update(samples.one(), weights=own, counts=counts)
+                self.update(samples.one(), weights=collection_weights, counts=counts)
             return
         samples = frames.known(samples)
         if weights is not None or counts is not None:
             refuse_set(samples, "weights and counts")
-            given, name = (weights, "weights") if counts is None else (counts, "counts")
-            check_alignment(samples, given, name)
+            masses, name = (weights, "weights") if counts is None else (counts, "counts")
+            check_alignment(samples, masses, name)
         mass = raw_weights(weights, counts)
         size = batch_size(samples)
         if mass is not None and size is not None and len(mass.values) != size:
@@ -160,17 +159,17 @@ class Accumulator:
             if size == 0:
                 self.updates += 1
             else:
-                behind = self.known_files()
+                files_identity = self.known_files()
                 self.add_features(self.kernel.batch_features(samples, rng=self.rng), mass)
-                self._identity = behind
+                self._identity = files_identity
 
     def known_files(self) -> dict[str, Any] | None:
         """The identity of the files behind the kernel now; an error where the items before were of others."""
         now = identity(self.kernel)
-        changed = difference(self._identity, now)
-        if changed is not None:
+        change = difference(self._identity, now)
+        if change is not None:
             raise MismatchError(
-                f"the files behind {self.kernel!r} are not those that the items before were encoded with ({changed}); "
+                f"the files behind {self.kernel!r} are not those that the items before were encoded with ({change}); "
                 "expected the same. Put the files back, or begin a new accumulator."
             )
         return self._identity if now is None else now
@@ -187,9 +186,9 @@ class Accumulator:
             present = np.flatnonzero(masses)
             features, masses = features.take(present), masses[present]
         if features.n:
-            with wide_mode(self.precision, features.like, self._like):
+            with wide_mode(self.precision, features.like, self._device_array):
                 self._add(features, masses)
-        self.width, self._found = features.width, None
+        self.width, self._cached_solution = features.width, None
         self.n += count
         self.updates += 1
 
@@ -197,44 +196,47 @@ class Accumulator:
         """Add items that all have weight; errors come before anything is changed."""
         kept = None
         if self._sum is None and (
-            features.sparse or self._keeps(8 * features.n * features.width, features.width)
+            features.sparse or self._is_worth_keeping(8 * features.n * features.width, features.width)
         ):
             # Of sparse rows it is only known afterwards how much they take.
             kept = Kept(features.rows(slice(None)), masses, features.rounding)
-            if self._keep(kept, features.width):
+            if self._keep_rows(kept, features.width):
                 self.width = features.width
                 return
-        total = self._sum or GramSum(features.width, precision=self.precision, rng=self.rng)
-        total.add(
-            features if kept is None else kept.features, masses
-        )  # first, because it is this that may fail
-        self._turn_into(total)
+        gram_sum = self._sum or GramSum(features.width, precision=self.precision, rng=self.rng)
+        # First, because it is this that may fail.
+        gram_sum.add(features if kept is None else kept.features, masses)
+        self._hold_sum(gram_sum)
 
-    def _keep(self, kept: Kept, width: int) -> bool:
-        """Keep rows as they are, if all together still take less than half of their sum; all sparse, or all dense."""
-        size = self._kept_bytes + kept.nbytes
-        if self._kept and is_sparse(self._kept[0].rows) != is_sparse(kept.rows):
-            size = 8 * width * (sum(part.count for part in self._kept) + kept.count)
-            if self._keeps(size, width):
-                self._kept, kept = [part.dense() for part in self._kept], kept.dense()
-        if not self._keeps(size, width):
+    def _keep_rows(self, new_rows: Kept, width: int) -> bool:
+        """Keep rows as they are, and say so, if all of them still take less than half of their sum.
+
+        All are sparse, or all dense.
+        """
+        size = self._kept_bytes + new_rows.nbytes
+        if self._kept and is_sparse(self._kept[0].rows) != is_sparse(new_rows.rows):
+            size = 8 * width * (sum(kept_rows.count for kept_rows in self._kept) + new_rows.count)
+            if self._is_worth_keeping(size, width):
+                self._kept, new_rows = [kept_rows.dense() for kept_rows in self._kept], new_rows.dense()
+        if not self._is_worth_keeping(size, width):
             return False
-        self._kept = compacted([*self._kept, kept])
-        self._like = kept.rows if self._like is None and is_foreign(kept.rows) else self._like
-        self._kept_bytes, self._kept_mass = size, self._kept_mass + kept.mass
+        self._kept = compact([*self._kept, new_rows])
+        if self._device_array is None and is_foreign(new_rows.rows):
+            self._device_array = new_rows.rows
+        self._kept_bytes, self._kept_mass = size, self._kept_mass + new_rows.mass
         return True
 
-    def _turn_into(self, total: GramSum) -> None:
-        """Hold this sum, and what was kept in it, from now on."""
+    def _hold_sum(self, gram_sum: GramSum) -> None:
+        """Switch from kept rows to their sum: add the rows to this one, and hold it from now on."""
         for kept in self._kept:
-            total.add(kept.features, kept.masses)
-        self._sum, self._kept, self.width = total, [], total.width
-        self._like = total.total if is_foreign(total.total) else None
+            gram_sum.add(kept.features, kept.masses)
+        self._sum, self._kept, self.width = gram_sum, [], gram_sum.width
+        self._device_array = gram_sum.total if is_foreign(gram_sum.total) else None
         self._kept_bytes, self._kept_mass = 0, 0.0
 
     @staticmethod
-    def _keeps(size: int, width: int) -> bool:
-        """Whether feature rows of this many bytes are still kept: half of what their sum would take."""
+    def _is_worth_keeping(size: int, width: int) -> bool:
+        """Whether feature rows of this many bytes take at most half of the bytes of their sum."""
         return size <= 4 * width * width
 
     @property
@@ -286,26 +288,27 @@ class Accumulator:
         InputError
             Where the items or weights of all would be beyond the range of numbers.
         """
-        self._check_mates(others, [self.n, *(getattr(other, "n", 0) for other in others)])
+        self._check_mergeable(others, [self.n, *(getattr(other, "n", 0) for other in others)])
         check_growth(
             self.n + sum(other.n for other in others), self.mass + sum(other.mass for other in others)
         )
         if any(other is self for other in others):  # as it is now, and not as it grows
             others = tuple(self.copy() if other is self else other for other in others)
         for other in others:
-            self._take(other)
+            self._merge_one(other)
         return self
 
-    def _take(self, other: Accumulator) -> None:
+    def _merge_one(self, other: Accumulator) -> None:
+        """Add what another accumulator holds, which was checked before."""
         if other.n and not self.n:
             # In the state in which it has been used, which the next one is compared with.
             self.kernel = other.kernel
-        with wide_mode(self.precision, self._like, other._like):
-            self._found = None
+        with wide_mode(self.precision, self._device_array, other._device_array):
+            self._cached_solution = None
             for kept in other._kept:
                 self._add(kept.features, kept.masses)
             if other._sum is not None and self._sum is None:
-                self._turn_into(other._sum.copy())
+                self._hold_sum(other._sum.copy())
             elif other._sum is not None and self._sum is not None:
                 self._sum.merge(other._sum)
         self.width = other.width if self.width is None else self.width
@@ -313,32 +316,37 @@ class Accumulator:
         self.n += other.n
         self.updates += other.updates
 
-    def _check_mates(self, others: Sequence[Any], seen: Sequence[int]) -> None:
-        """Refuse what does not belong together, before any of it is added; with the items of itself and the others."""
-        width, behind = self.width, self._identity
-        used = self.kernel if seen[0] else None
-        for other, count in zip(others, seen[1:], strict=True):
-            self._check_mate(other)
-            mine = self.kernel if used is None or not count else used
-            both = bool(count) and used is not None
+    def _check_mergeable(self, others: Sequence[Any], item_counts: Sequence[int]) -> None:
+        """Refuse to merge accumulators of different kernels, widths or precisions, before any is added.
+
+        `item_counts` are the items of this one and of the others: an unused kernel is compared by its description.
+        """
+        width, files_identity = self.width, self._identity
+        used_kernel = self.kernel if item_counts[0] else None
+        for other, count in zip(others, item_counts[1:], strict=True):
+            self._check_precision(other)
+            own_kernel = self.kernel if used_kernel is None or not count else used_kernel
+            both_used = bool(count) and used_kernel is not None
             # An encoder may set up its state on first use, so that only used ones can be compared in it.
-            if not same(mine, other.kernel) and (both or fingerprint(mine) != fingerprint(other.kernel)):
-                raise _apart(mine, other.kernel)
-            used = other.kernel if count and used is None else used
-            apart = difference(behind, other._identity)
-            if apart is not None:
+            if not same(own_kernel, other.kernel) and (
+                both_used or fingerprint(own_kernel) != fingerprint(other.kernel)
+            ):
+                raise _kernel_mismatch(own_kernel, other.kernel)
+            used_kernel = other.kernel if count and used_kernel is None else used_kernel
+            files_difference = difference(files_identity, other._identity)
+            if files_difference is not None:
                 raise MismatchError(
                     f"both accumulators have the kernel {other.kernel!r}, but the files behind it were not the same "
-                    f"({apart}); expected one model and one tokenizer. Encode all items with the same files."
+                    f"({files_difference}); expected one model and one tokenizer. Encode all items with the same files."
                 )
-            behind = other._identity if behind is None else behind
+            files_identity = other._identity if files_identity is None else files_identity
             if None not in (width, other.width) and width != other.width:
                 raise MismatchError(
                     f"the accumulators have features of {width} and {other.width} columns; expected the same."
                 )
             width = other.width if width is None else width
 
-    def _check_mate(self, other: Any) -> None:
+    def _check_precision(self, other: Any) -> None:
         if not isinstance(other, Accumulator):
             raise MismatchError(
                 f"an accumulator was merged with {brief(other)}; expected another accumulator.{several_hint(other)}"
@@ -353,13 +361,13 @@ class Accumulator:
             )
 
     def copy(self) -> Accumulator:
-        """Another one with the same content, which grows by itself."""
-        twin = object.__new__(type(self))
-        twin.__dict__ |= self.__dict__
-        twin._kept = list(self._kept)
-        with wide_mode(self.precision, self._like):
-            twin._sum = None if self._sum is None else self._sum.copy()
-        return twin
+        """An independent copy."""
+        duplicate = object.__new__(type(self))
+        duplicate.__dict__ |= self.__dict__
+        duplicate._kept = list(self._kept)
+        with wide_mode(self.precision, self._device_array):
+            duplicate._sum = None if self._sum is None else self._sum.copy()
+        return duplicate
 
     def __copy__(self) -> Accumulator:
         return self.copy()
@@ -394,8 +402,8 @@ class Accumulator:
         orders, several = parse_orders(q)
         solution = self._solution()
         d, updates = self.width, f"{self.updates} update{'s' if self.updates != 1 else ''}"
-        held = f"the {d}×{d} matrix of features" if self._sum is not None else "feature rows"
-        plan = Plan("columns", "float64", f"{held}, accumulated over {updates}")
+        statistic = f"the {d}×{d} matrix of features" if self._sum is not None else "feature rows"
+        plan = Plan("columns", "float64", f"{statistic}, accumulated over {updates}")
         scores = [to_score(solution, plan, order, self.n, self.kernel) for order in orders]
         return Profile(scores) if several else scores[0]
 
@@ -405,32 +413,32 @@ class Accumulator:
 
     def _solution(self) -> Solution:
         """All eigenvalues, so that every order can be answered; kept until something is added."""
-        if self._found is not None:
-            return self._found
+        if self._cached_solution is not None:
+            return self._cached_solution
         orders = [1.0, 2.0]  # several, so that no shortcut is taken
-        with wide_mode(self.precision, self._like):
+        with wide_mode(self.precision, self._device_array):
             if self._sum is not None:
-                found = of_gram(self._sum.result(), self.precision, orders, self.rng)
-                found = unclaimed(found) if self.kernel.approximate else found
+                solution = of_gram(self._sum.result(), self.precision, orders, self.rng)
+                solution = unclaimed(solution) if self.kernel.approximate else solution
             else:
                 features, masses = self._rows()
                 weights = None if masses is None else masses / masses.sum()
                 solver = Solver(method="exact", precision=self.precision)
-                _, found = run(Problem(features, weights, orders, solver, self.rng))
-        self._found = found
-        return found
+                _, solution = run(Problem(features, weights, orders, solver, self.rng))
+        self._cached_solution = solution
+        return solution
 
     def _rows(self) -> tuple[FeatureRows, np.ndarray | None]:
         """The kept rows as one collection, and their masses."""
         if not self._kept:
-            seen = "every item has weight 0" if self.n else "no item was added"
-            raise EmptyError(f"{seen}, and the diversity of nothing is undefined; update it first.")
+            cause = "every item has weight 0" if self.n else "no item was added"
+            raise EmptyError(f"{cause}, and the diversity of nothing is undefined; update it first.")
         features = FeatureRows(
-            joined([part.rows for part in self._kept]),
-            rounding=max(part.rounding for part in self._kept),
+            concatenate_rows([kept.rows for kept in self._kept]),
+            rounding=max(kept.rounding for kept in self._kept),
             kernel=self.kernel,
         )
-        return features, joined_masses(self._kept)
+        return features, concatenate_masses(self._kept)
 
     @property
     def mass(self) -> float:
@@ -462,8 +470,8 @@ class Accumulator:
         self._write(path)
 
     def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
-        """Write the file, with more in its header; `part` is as for `_saved.write`."""
-        _saved.write(path, "accumulator", self._header() | dict(more or {}), self._arrays(), part=part)
+        """Write the file, with more in its header; `part` is as for `saved.write`."""
+        saved.write(path, "accumulator", self._header() | dict(more or {}), self._arrays(), part=part)
 
     def _header(self) -> dict[str, Any]:
         header = {
@@ -481,11 +489,10 @@ class Accumulator:
             header |= {"mass": self._sum.mass, "error": self._sum.error, "image_error": self._sum.image_error}
         elif self._kept:
             header |= {
-                "counts": [
-                    part.count for part in self._kept
-                ],  # as they came, so that nothing depends on the file
-                "roundings": [part.rounding for part in self._kept],
-                "weighted": [part.masses is not None for part in self._kept],
+                # As they came, so that nothing depends on the file.
+                "counts": [kept.count for kept in self._kept],
+                "roundings": [kept.rounding for kept in self._kept],
+                "weighted": [kept.masses is not None for kept in self._kept],
             }
         return header
 
@@ -495,15 +502,15 @@ class Accumulator:
             if self._sum.image is not None:
                 yield "image", to_host(self._sum.image)
         elif self._kept:
-            parts = [part.rows for part in self._kept]
-            if is_sparse(parts[0]):
-                rows = joined(parts)
+            batches = [kept.rows for kept in self._kept]
+            if is_sparse(batches[0]):
+                rows = concatenate_rows(batches)
                 yield "data", rows.data
                 yield "indices", rows.indices.astype(np.int64)
                 yield "indptr", rows.indptr.astype(np.int64)
             else:
-                yield "rows", np.concatenate([to_host(part) for part in parts])
-            masses = joined_masses(self._kept)
+                yield "rows", np.concatenate([to_host(kept) for kept in batches])
+            masses = concatenate_masses(self._kept)
             if masses is not None:
                 yield "masses", masses
 
@@ -530,50 +537,55 @@ class Accumulator:
         InputError
             Where the kernel cannot be made from the file and none is given.
         """
-        with _saved.opened(path, "accumulator") as archive:
+        with saved.opened(path, "accumulator") as archive:
             return cls._read(archive, kernel)
 
     @classmethod
-    def _read(cls, archive: _saved.Archive, kernel: Any, owner: str = "Accumulator") -> Accumulator:
+    def _read(cls, archive: saved.Archive, kernel: Any, owner: str = "Accumulator") -> Accumulator:
         header = archive.header
-        given = rebuild(header.get("kernel"), f"{owner}.load") if kernel is None else as_kernel(kernel)
-        if fingerprint(given) != header.get("fingerprint"):
+        given_kernel = rebuild(header.get("kernel"), f"{owner}.load") if kernel is None else as_kernel(kernel)
+        if fingerprint(given_kernel) != header.get("fingerprint"):
             raise MismatchError(
                 f"the file was written with the kernel {shown(header.get('kernel'))}, and this is "
-                f"{shown(describe(given))}; expected the same. Pass the kernel that was used, with kernel=…"
+                f"{shown(describe(given_kernel))}; expected the same. Pass the kernel that was used, with kernel=…"
             )
-        found = cls(given, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng"))
-        found._identity = archive.header.get("identity")  # older files have none: then the next batch says it
-        if not isinstance(found._identity, dict | None):
-            raise archive.damaged(f"identity is {brief(found._identity)}")
-        found.n, found.updates = archive.whole("n"), archive.whole("updates")
+        accumulator = cls(
+            given_kernel, precision=archive.choice("precision", PRECISIONS), rng=archive.whole("rng")
+        )
+        # Older files have no identity: then the next batch gives it.
+        accumulator._identity = header.get("identity")
+        if not isinstance(accumulator._identity, dict | None):
+            raise archive.damaged(f"identity is {brief(accumulator._identity)}")
+        accumulator.n, accumulator.updates = archive.whole("n"), archive.whole("updates")
         held = archive.choice("held", HELD)
         width = archive.whole("width")
-        found.width = width or None
+        accumulator.width = width or None
         if held == "sum":
-            found._sum = _read_sum(archive, found, width)
+            accumulator._sum = _read_sum(archive, accumulator, width)
         elif held != "nothing":
             for kept in read_rows(archive, width):
-                if not found._keep(kept, width):
+                if not accumulator._keep_rows(kept, width):
                     raise archive.damaged("it holds more rows than are kept")
-        return found
+        return accumulator
 
 
 def is_zero(value: Any) -> bool:
-    """Whether it is the 0 that sum() starts with."""
+    """Whether a value is the 0 that sum() starts with."""
     return isinstance(value, int) and value == 0
 
 
 def several_hint(value: Any) -> str:
-    """What to do with a collection where its members were expected."""
+    """Advice for an error about a list of accumulators where its members were expected."""
     return " Use merge(*list) for all of a list." if isinstance(value, Iterable) else ""
 
 
-def _apart(left: Kernel, right: Kernel) -> MismatchError:
-    """The error for two kernels that are not the same, with what tells them apart."""
-    for one, other in ((repr(left), repr(right)), (shown(describe(left)), shown(describe(right)))):
-        if one != other:
-            return MismatchError(f"the accumulators have the kernels {one} and {other}; expected one kernel.")
+def _kernel_mismatch(left: Kernel, right: Kernel) -> MismatchError:
+    """The error for two different kernels, with the descriptions in which they differ."""
+    for left_text, right_text in ((repr(left), repr(right)), (shown(describe(left)), shown(describe(right)))):
+        if left_text != right_text:
+            return MismatchError(
+                f"the accumulators have the kernels {left_text} and {right_text}; expected one kernel."
+            )
     return MismatchError(
         f"both accumulators have a kernel {left!r}, but the functions inside differ in their code or state; expected "
         "one kernel. Use one encoder for all: make it once, and pass it to every accumulator."
@@ -581,48 +593,56 @@ def _apart(left: Kernel, right: Kernel) -> MismatchError:
 
 
 def check_growth(count: int, mass: float) -> None:
-    """Refuse what would leave the range of the numbers that count and weigh."""
+    """Refuse items or weights whose sum would leave the range of integers or floats."""
     if not mass <= LARGEST:
         raise InputError(
             f"the weights of all items would sum to {mass:.3g}, and at most {LARGEST:g} can be worked with; expected "
             "smaller weights. Only their ratios count: divide them all by one number."
         )
-    if count > MOST:
+    if count > MOST_ITEMS:
         raise InputError(
-            f"there would be {count:.3g} items, and at most {MOST:.3g} can be counted; expected smaller counts. Use "
-            "weights= where only the ratios matter."
+            f"there would be {count:.3g} items, and at most {MOST_ITEMS:.3g} can be counted; expected smaller counts. "
+            "Use weights= where only the ratios matter."
         )
 
 
-def _read_sum(archive: _saved.Archive, owner: Accumulator, width: int) -> GramSum:
+def _read_sum(archive: saved.Archive, owner: Accumulator, width: int) -> GramSum:
+    """The sum in a file, after checks of its symmetry and trace."""
     if not 0 < width <= WIDEST:
         raise archive.damaged(f"width is {width}")
-    total = GramSum(width, precision=owner.precision, rng=owner.rng)
-    total.mass, total.error = archive.number("mass"), archive.number("error")
-    total.image_error = archive.number("image_error")
-    total.total = archive.array("total", (width, width))
+    gram_sum = GramSum(width, precision=owner.precision, rng=owner.rng)
+    gram_sum.mass, gram_sum.error = archive.number("mass"), archive.number("error")
+    gram_sum.image_error = archive.number("image_error")
+    gram_sum.total = archive.array("total", (width, width))
     # Every item has norm 1, so that the trace is the mass; what can be told, is told before it gives a wrong score.
     # (Not every device computes a product of float32 rows with themselves symmetrically.)
-    size, apart = float(np.abs(total.total).max()), float(np.abs(total.total - total.total.T).max())
-    if apart > (1e-4 if owner.precision == "float32" else 1e-10) * size:
-        raise archive.damaged(f"the sum is not symmetric, by {apart:.2g}")
-    off = abs(float(np.trace(total.total)) - total.mass)
-    if not off <= 1e-4 * total.mass + 2 * total.error or total.mass == 0 or total.total.diagonal().min() < 0:
+    size, asymmetry = (
+        float(np.abs(gram_sum.total).max()),
+        float(np.abs(gram_sum.total - gram_sum.total.T).max()),
+    )
+    if asymmetry > (1e-4 if owner.precision == "float32" else 1e-10) * size:
+        raise archive.damaged(f"the sum is not symmetric, by {asymmetry:.2g}")
+    trace_error = abs(float(np.trace(gram_sum.total)) - gram_sum.mass)
+    if (
+        not trace_error <= 1e-4 * gram_sum.mass + 2 * gram_sum.error
+        or gram_sum.mass == 0
+        or gram_sum.total.diagonal().min() < 0
+    ):
         raise archive.damaged("the sum does not fit its mass")
     if owner.precision == "float32":
-        total.image = archive.array("image", (width, PROBES))
-    return total
+        gram_sum.image = archive.array("image", (width, PROBES))
+    return gram_sum
 
 
 def batch_size(samples: Any) -> int | None:
-    """How many items a batch has; None where that is for the kernel to find out."""
+    """The number of items in a batch; None where only the kernel can tell."""
     samples = local(samples)
-    known = is_sparse(samples) or is_foreign(samples) or is_table(samples) or is_frame_column(samples)
-    if known or isinstance(samples, np.ndarray | list | tuple | Mapping):
+    is_container = is_sparse(samples) or is_foreign(samples) or is_table(samples) or is_frame_column(samples)
+    if is_container or isinstance(samples, np.ndarray | list | tuple | Mapping):
         return length(samples)
     return None
 
 
 def sum_bytes(width: int, precision: str) -> int:
-    """Bytes of a sum over features of so many columns."""
+    """Bytes of a sum over features of this many columns."""
     return 8 * width * (width + (PROBES if precision == "float32" else 0))

@@ -1,4 +1,4 @@
-"""One accumulator a label, in memory that stays bounded."""
+"""The accumulator of groups: one `Accumulator` a label, within a limit on memory, beyond which labels go into files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.data import frames
-from vendimeter.data import tables as _tables
+from vendimeter.data import frames, tables
 from vendimeter.data.arrays import is_sparse, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
@@ -36,7 +35,7 @@ from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import Eigenvalues, parse_orders
-from vendimeter.streams import saved as _saved
+from vendimeter.streams import saved
 from vendimeter.streams.accumulator import (
     Accumulator,
     batch_size,
@@ -45,7 +44,7 @@ from vendimeter.streams.accumulator import (
     several_hint,
     sum_bytes,
 )
-from vendimeter.streams.rows import joined
+from vendimeter.streams.rows import concatenate_rows
 
 __all__ = ["GroupAccumulator"]
 
@@ -58,8 +57,8 @@ SPARSE_LABEL_BYTES = 1400
 AFTER_SPILL = 0.75  # of the memory that stays in use, so that not every update spills
 
 
-class _File(NamedTuple):
-    """Where a label lies that does not fit into memory, and what it takes there."""
+class _SpilledLabel(NamedTuple):
+    """The file of a label that does not fit into memory, and the bytes that it takes in memory."""
 
     path: Path
     nbytes: int
@@ -133,15 +132,15 @@ class GroupAccumulator:
         self._empty = Accumulator(kernel, precision=precision, rng=rng)
         self.memory = byte_count(memory, "memory")
         self.updates = 0
-        self._held: OrderedDict[Hashable, Accumulator] = OrderedDict()  # by last use
+        self._accumulators: OrderedDict[Hashable, Accumulator] = OrderedDict()  # by last use
         self._bytes = 0
         self._order: dict[Hashable, int] = {}  # labels in order of first appearance
         self._total: tuple[int, float] = (0, 0.0)  # items and mass of all labels
-        self._files: dict[Hashable, _File] = {}
+        self._files: dict[Hashable, _SpilledLabel] = {}
         self._spill = spill
         self._folder: Path | None = None
         if spill is not None:
-            self._folder = _own_folder(self, spill)
+            self._folder = _make_spill_folder(self, spill)
 
     @property
     def kernel(self) -> Any:
@@ -173,13 +172,13 @@ class GroupAccumulator:
         """A copy of the accumulator of one label."""
         if label not in self._order:
             raise unknown("label", label, self._order)
-        found = self._peek(label).copy()
-        found._identity = self._empty._identity  # which is known of all labels at once
-        return found
+        accumulator = self._peek(label).copy()
+        accumulator._identity = self._empty._identity  # which is known of all labels at once
+        return accumulator
 
     def __repr__(self) -> str:
-        more = f", {self.spilled} in files" if self.spilled else ""
-        return f"GroupAccumulator({self.kernel!r}, {len(self)} labels, {bytes_shown(self._bytes)}{more})"
+        spilled = f", {self.spilled} in files" if self.spilled else ""
+        return f"GroupAccumulator({self.kernel!r}, {len(self)} labels, {bytes_shown(self._bytes)}{spilled})"
 
     # ------------------------------------------------------------------------------------------------------- growing
 
@@ -197,7 +196,7 @@ class GroupAccumulator:
             As for `Accumulator.update`.
         """
         if isinstance(samples, Collection):
-            own = samples.weights if weights is None and counts is None else weights
+            collection_weights = samples.weights if weights is None and counts is None else weights
             if samples.is_group:
                 groups = samples.groups(by)
                 texts = [text for group in groups.values() for text in group]
@@ -205,107 +204,120 @@ class GroupAccumulator:
                 self.update(texts, by=by, weights=weights, counts=counts)
                 return
             with samples.placed():
-                self.update(samples.samples, by=samples.labels_by(by), weights=own, counts=counts)
+                self.update(
+                    samples.samples, by=samples.labels_by(by), weights=collection_weights, counts=counts
+                )
             return
         samples = frames.known(samples)
         if by is None:
             raise InputError("by is missing; expected one label an item.")
-        given, name = (weights, "weights") if counts is None else (counts, "counts")
+        masses, name = (weights, "weights") if counts is None else (counts, "counts")
         refuse_set(samples, "labels")
-        _tables.check_alignment(samples, given, name)
+        tables.check_alignment(samples, masses, name)
         mass = raw_weights(weights, counts)
-        if _tables.has_columns(samples):
-            by = _tables.labels(samples, by)
-        _tables.check_alignment(samples, by, "by")
+        if tables.has_columns(samples):
+            by = tables.labels(samples, by)
+        tables.check_alignment(samples, by, "by")
         with wide_mode(self._empty.precision, samples):
             if batch_size(samples) == 0:
-                _check_sizes(by, mass, 0)
+                _items_by_label(by, mass, 0)
                 self.updates += 1
                 return
-            behind = self._empty.known_files()
+            files_identity = self._empty.known_files()
             features = self.kernel.batch_features(samples, rng=self._empty.rng)
             self._empty._check_width(features.width)
-            groups, places = _check_sizes(by, mass, features.n)
-            total = self._grown(groups, places, mass)
+            batch_labels, items = _items_by_label(by, mass, features.n)
+            total = self._totals_after(batch_labels, items, mass)
             # Items of no weight are as good as absent; their labels are there all the same.
-            own = places if mass is None else [part[mass.values[part] > 0] for part in places]
-            used = np.arange(features.n) if mass is None else np.flatnonzero(mass.values)
+            positive_items = (
+                items if mass is None else [indices[mass.values[indices] > 0] for indices in items]
+            )
+            positive = np.arange(features.n) if mass is None else np.flatnonzero(mass.values)
             batch = None
-            if len(used):
+            if len(positive):
                 # All rows are made, and so checked, before any label is touched.
-                rows = features.rows(slice(None) if len(used) == features.n else used)
-                own = [np.searchsorted(used, part) for part in own]
+                rows = features.rows(slice(None) if len(positive) == features.n else positive)
+                positive_items = [np.searchsorted(positive, indices) for indices in positive_items]
                 batch = FeatureRows(rows, rounding=features.rounding)
-            self._check_room(groups, own, features.width, None if batch is None else batch.data)
-            self._empty.width, self._empty._identity, self._total = features.width, behind, total
+            self._check_batch_fits(
+                batch_labels, positive_items, features.width, None if batch is None else batch.data
+            )
+            self._empty.width, self._empty._identity, self._total = features.width, files_identity, total
             try:
-                for label, part in zip(groups, own, strict=True):
-                    taken = None if batch is None or not len(part) else batch.take(part)
-                    self._grow(label, taken, None if mass is None else mass.part(used[part]))
+                for label, indices in zip(batch_labels, positive_items, strict=True):
+                    features_of_label = None if batch is None or not len(indices) else batch.take(indices)
+                    self._add_to_label(
+                        label, features_of_label, None if mass is None else mass.part(positive[indices])
+                    )
             except SavedStateError as error:
                 raise SavedStateError(
                     f"{error} A part of this batch has been added already: start again from what was saved last."
                 ) from None
         self.updates += 1
 
-    def _grown(
-        self, labels: Sequence[Hashable], places: list[np.ndarray], mass: Weights | None
+    def _totals_after(
+        self, labels: Sequence[Hashable], items: list[np.ndarray], mass: Weights | None
     ) -> tuple[int, float]:
         """Items and mass of all labels after this batch, if that is in the range of numbers."""
-        count = sum(len(part) if mass is None else mass.part(part).size() for part in places)
-        weight = sum(len(part) if mass is None else float(mass.values[part].sum()) for part in places)
-        total = self._total[0] + count, self._total[1] + weight
+        count = sum(len(indices) if mass is None else mass.part(indices).size() for indices in items)
+        added_mass = sum(
+            len(indices) if mass is None else float(mass.values[indices].sum()) for indices in items
+        )
+        total = self._total[0] + count, self._total[1] + added_mass
         check_growth(*total)
         return total
 
-    def _grow(self, label: Hashable, features: Features | None, mass: Weights | None) -> None:
-        mine = self._open(label)
-        before = _size(mine)
+    def _add_to_label(self, label: Hashable, features: Features | None, mass: Weights | None) -> None:
+        accumulator = self._bring_into_memory(label)
+        bytes_before = _label_bytes(accumulator)
         if features is not None:
-            mine.add_features(features, mass)
-        self._bytes += _size(mine) - before
+            accumulator.add_features(features, mass)
+        self._bytes += _label_bytes(accumulator) - bytes_before
         self._make_room()
 
-    def _open(self, label: Hashable) -> Accumulator:
-        """The accumulator of a label, in memory, as the one used last."""
-        if label in self._held:
-            self._held.move_to_end(label)
-            return self._held[label]
-        mine = self._peek(label) if label in self._order else self._new()
+    def _bring_into_memory(self, label: Hashable) -> Accumulator:
+        """The accumulator of a label, read from its file or made if need be, as the one used last."""
+        if label in self._accumulators:
+            self._accumulators.move_to_end(label)
+            return self._accumulators[label]
+        accumulator = self._peek(label) if label in self._order else self._new_accumulator()
         self._files.pop(label, None)
         self._order.setdefault(label, len(self._order))
-        self._held[label] = mine
-        self._bytes += _size(mine)
-        return mine
+        self._accumulators[label] = accumulator
+        self._bytes += _label_bytes(accumulator)
+        return accumulator
 
     def _peek(self, label: Hashable) -> Accumulator:
-        """The accumulator of a known label, wherever it is; the place stays as it is."""
-        if label in self._held:
-            return self._held[label]
+        """The accumulator of a known label, from memory or its file, without a change of either."""
+        if label in self._accumulators:
+            return self._accumulators[label]
         return Accumulator.load(self._files[label].path, kernel=self.kernel)
 
-    def _new(self) -> Accumulator:
+    def _new_accumulator(self) -> Accumulator:
         empty = self._empty
         return Accumulator(empty.kernel, precision=empty.precision, rng=empty.rng)
 
-    def _check_room(
-        self, labels: Sequence[Hashable], places: list[np.ndarray], width: int, rows: Any
+    def _check_batch_fits(
+        self, labels: Sequence[Hashable], items: list[np.ndarray], width: int, rows: Any
     ) -> None:
-        """Refuse a batch that would not fit, before any of it is added; `rows` is None where no item has weight."""
+        """Refuse a batch that would not fit into memory, before any of it is added.
+
+        `rows` is None where no item has weight.
+        """
         kind = "nothing" if rows is None else "sparse" if is_sparse(rows) else "dense"
-        self._check_one(width, kind)
+        self._check_largest_label(width, kind)
         if self._folder is not None:
             return
         growth = 0
         entries = np.diff(rows.indptr) if rows is not None and kind == "sparse" else None
-        for label, part in zip(labels, places, strict=True):
-            size = len(part) * (8 * width if entries is None else 8)
-            size += 0 if entries is None else 16 * int(entries[part].sum())
-            growth += self._growth(label, [(size, kind)] if len(part) else [], width)
-        self._refuse(len({*labels, *self._order}), growth, "Nothing of this batch was added.")
+        for label, indices in zip(labels, items, strict=True):
+            added_bytes = len(indices) * (8 * width if entries is None else 8)
+            added_bytes += 0 if entries is None else 16 * int(entries[indices].sum())
+            growth += self._growth(label, [(added_bytes, kind)] if len(indices) else [], width)
+        self._check_memory(len({*labels, *self._order}), growth, "Nothing of this batch was added.")
 
-    def _check_one(self, width: int, kind: str) -> None:
-        """Refuse features of which not even one label would fit."""
+    def _check_largest_label(self, width: int, kind: str) -> None:
+        """Refuse features so wide that the sum of a single label would not fit into memory."""
         largest = sum_bytes(width, self._empty.precision) + _overhead(kind)
         if largest > self.memory:
             raise TooLargeError(
@@ -313,44 +325,44 @@ class GroupAccumulator:
                 f"{bytes_shown(self.memory)}; expected more memory, or fewer columns."
             )
 
-    def _growth(self, label: Hashable, more: list[tuple[int, str]], width: int) -> int:
-        """By how many bytes at most a label grows with parts of these sizes and kinds."""
-        now, kind = self._takes(label) if label in self._order else (0, "nothing")
+    def _growth(self, label: Hashable, additions: list[tuple[int, str]], width: int) -> int:
+        """An upper bound on the bytes by which a label grows with batches of these sizes and kinds."""
+        bytes_now, kind = self._size_and_kind(label) if label in self._order else (0, "nothing")
         if kind == "sum":
             return 0
-        after = now + sum(size for size, _ in more)
-        kinds = {kind, *(kind for _, kind in more)} - {"nothing"}
-        if len(kinds) > 1 or "sum" in kinds or not Accumulator._keeps(after, width):
-            after = sum_bytes(width, self._empty.precision)  # or less, where sparse rows become dense
+        bytes_after = bytes_now + sum(size for size, _ in additions)
+        kinds = {kind, *(kind for _, kind in additions)} - {"nothing"}
+        if len(kinds) > 1 or "sum" in kinds or not Accumulator._is_worth_keeping(bytes_after, width):
+            bytes_after = sum_bytes(width, self._empty.precision)  # or less, where sparse rows become dense
             kinds = {"sum"}
-        before = now + _overhead(kind) if label in self._order else 0
-        return after + _overhead(*kinds) - before
+        bytes_before = bytes_now + _overhead(kind) if label in self._order else 0
+        return bytes_after + _overhead(*kinds) - bytes_before
 
-    def _takes(self, label: Hashable) -> tuple[int, str]:
-        """The bytes of a label, and of what kind they are."""
-        if label in self._held:
-            return self._held[label].nbytes, self._held[label].held
+    def _size_and_kind(self, label: Hashable) -> tuple[int, str]:
+        """The bytes of a label, and the kind of what it holds."""
+        if label in self._accumulators:
+            return self._accumulators[label].nbytes, self._accumulators[label].held
         return self._files[label].nbytes, self._files[label].held
 
-    def _refuse(self, count: int, growth: int, after: str) -> None:
+    def _check_memory(self, count: int, growth: int, outcome: str) -> None:
         if self._bytes + growth > self.memory:
             raise TooLargeError(
                 f"{count} labels would take {bytes_shown(self._bytes + growth)}, and memory is "
                 f"{bytes_shown(self.memory)}; expected less. Pass a larger memory=, or spill= with a folder for what "
-                f"does not fit, or use coarser labels. {after}"
+                f"does not fit, or use coarser labels. {outcome}"
             )
 
     def _make_room(self) -> None:
         """Put the labels that have waited longest into files, where there is a folder for them."""
         if self._bytes <= self.memory or self._folder is None:
             return
-        while self._bytes > AFTER_SPILL * self.memory and len(self._held) > 1:
-            label, mine = next(iter(self._held.items()))
+        while self._bytes > AFTER_SPILL * self.memory and len(self._accumulators) > 1:
+            label, accumulator = next(iter(self._accumulators.items()))
             path = self._folder / f"{self._order[label]}.npz"
-            mine.save(path)
-            self._files[label] = _File(path, mine.nbytes, mine.held)
-            del self._held[label]
-            self._bytes -= _size(mine)
+            accumulator.save(path)
+            self._files[label] = _SpilledLabel(path, accumulator.nbytes, accumulator.held)
+            del self._accumulators[label]
+            self._bytes -= _label_bytes(accumulator)
 
     # ------------------------------------------------------------------------------------------------------- merging
 
@@ -382,8 +394,8 @@ class GroupAccumulator:
                 raise MismatchError(
                     f"groups were merged with {brief(other)}; expected a GroupAccumulator.{hint}"
                 )
-        self._empty._check_mates(
-            [other._empty for other in others], [one._total[0] for one in (self, *others)]
+        self._empty._check_mergeable(
+            [other._empty for other in others], [member._total[0] for member in (self, *others)]
         )
         total = (
             self._total[0] + sum(other._total[0] for other in others),
@@ -391,44 +403,48 @@ class GroupAccumulator:
         )
         check_growth(*total)
         labels = list(dict.fromkeys(label for other in others for label in other.labels))
-        self._check_merge(labels, others)
+        self._check_merge_fits(labels, others)
         updates = sum(other.updates for other in others)
-        self._empty.width = next((one._empty.width for one in (self, *others) if one._empty.width), None)
-        known = (one._empty._identity for one in (self, *others))
-        self._empty._identity = next((identity for identity in known if identity is not None), None)
+        self._empty.width = next(
+            (member._empty.width for member in (self, *others) if member._empty.width), None
+        )
+        identities = (member._empty._identity for member in (self, *others))
+        self._empty._identity = next((identity for identity in identities if identity is not None), None)
         # In the state in which it has been used, which the next one is compared with.
-        self._empty.kernel = next((one.kernel for one in (self, *others) if one._total[0]), self.kernel)
+        self._empty.kernel = next(
+            (member.kernel for member in (self, *others) if member._total[0]), self.kernel
+        )
         self._total = total
         for label in labels:
             theirs = [other._peek(label) for other in others if label in other]
-            mine = self._open(label)
-            before = _size(mine)
-            mine.merge(*theirs)
-            self._bytes += _size(mine) - before
+            accumulator = self._bring_into_memory(label)
+            bytes_before = _label_bytes(accumulator)
+            accumulator.merge(*theirs)
+            self._bytes += _label_bytes(accumulator) - bytes_before
             self._make_room()
         self.updates += updates
         return self
 
-    def _check_merge(self, labels: list[Hashable], others: Sequence[GroupAccumulator]) -> None:
+    def _check_merge_fits(self, labels: list[Hashable], others: Sequence[GroupAccumulator]) -> None:
         """Refuse a merge that would not fit, before any of it is done."""
-        width = next((one._empty.width for one in (self, *others) if one._empty.width), 1)
+        width = next((member._empty.width for member in (self, *others) if member._empty.width), 1)
         if labels:
-            self._check_one(width, "sum")
+            self._check_largest_label(width, "sum")
         if self._folder is not None:
             return
         growth = sum(
-            self._growth(label, [other._takes(label) for other in others if label in other], width)
+            self._growth(label, [other._size_and_kind(label) for other in others if label in other], width)
             for label in labels
         )
-        self._refuse(len({*labels, *self._order}), growth, "Nothing was merged.")
+        self._check_memory(len({*labels, *self._order}), growth, "Nothing was merged.")
 
     def copy(self) -> GroupAccumulator:
-        """Another one with the same content, with a folder of its own to spill to where this one has one."""
+        """An independent copy, with a folder of its own to spill to where this one has one."""
         empty = self._empty
-        twin = GroupAccumulator(
+        duplicate = GroupAccumulator(
             empty.kernel, precision=empty.precision, rng=empty.rng, memory=self.memory, spill=self._spill
         )
-        return twin.merge(self)
+        return duplicate.merge(self)
 
     def __copy__(self) -> GroupAccumulator:
         return self.copy()
@@ -464,53 +480,57 @@ class GroupAccumulator:
         orders, several = parse_orders(q)
         if not self._order:
             raise EmptyError("no item was added, so there are no groups; update it first.")
-        labels, found = self.labels, SolvedGroups(len(self._order), orders)
-        waiting: list[tuple[int, FeatureRows, np.ndarray | None]] = []
-        size = 0
-        with wide_mode(self._empty.precision, *(mine._like for mine in self._held.values())):
+        labels, solved = self.labels, SolvedGroups(len(self._order), orders)
+        small_groups: list[tuple[int, FeatureRows, np.ndarray | None]] = []
+        small_bytes = 0
+        with wide_mode(
+            self._empty.precision, *(accumulator._device_array for accumulator in self._accumulators.values())
+        ):
             for g, label in enumerate(labels):
-                mine = self._peek(label)
-                found.sizes[g] = mine.n  # of items with weight
-                if not mine.mass:
+                accumulator = self._peek(label)
+                solved.sizes[g] = accumulator.n  # of items with weight
+                if not accumulator.mass:
                     continue  # every item of it has weight 0: an empty group
-                if mine._sum is None:
-                    features, masses = mine._rows()
+                if accumulator._sum is None:
+                    features, masses = accumulator._rows()
                     if features.n <= SMALL:
-                        waiting.append((g, features, masses))
-                        size += 8 * features.n * features.width
-                        if size > CHUNK_BYTES:
-                            self._solve_small(found, waiting)
-                            waiting, size = [], 0
+                        small_groups.append((g, features, masses))
+                        small_bytes += 8 * features.n * features.width
+                        if small_bytes > CHUNK_BYTES:
+                            self._solve_small(solved, small_groups)
+                            small_groups, small_bytes = [], 0
                         continue
-                _add_large(found, g, mine)
-            self._solve_small(found, waiting)
-        return GroupScores(labels, found, self.kernel, several)
+                _put_large(solved, g, accumulator)
+            self._solve_small(solved, small_groups)
+        return GroupScores(labels, solved, self.kernel, several)
 
     def _solve_small(
-        self, found: SolvedGroups, waiting: list[tuple[int, FeatureRows, np.ndarray | None]]
+        self, solved_groups: SolvedGroups, small_groups: list[tuple[int, FeatureRows, np.ndarray | None]]
     ) -> None:
-        """Small groups of kept rows, in batches."""
-        if not waiting:
+        """Solve small groups of kept rows together."""
+        if not small_groups:
             return
-        places = np.array([g for g, _, _ in waiting])
-        parts = [features for _, features, _ in waiting]
-        whole = FeatureRows(
-            joined([part.data for part in parts]),
-            rounding=max(part.rounding for part in parts),
-            kernel=parts[0].kernel,
+        positions = np.array([g for g, _, _ in small_groups])
+        collections = [features for _, features, _ in small_groups]
+        features = FeatureRows(
+            concatenate_rows([rows.data for rows in collections]),
+            rounding=max(rows.rounding for rows in collections),
+            kernel=collections[0].kernel,
         )
-        shares = None
-        if any(masses is not None for _, _, masses in waiting):
-            shares = np.concatenate([
-                np.full(part.n, 1 / part.n) if masses is None else masses / masses.sum()
-                for part, (_, _, masses) in zip(parts, waiting, strict=True)
+        weights = None
+        if any(masses is not None for _, _, masses in small_groups):
+            weights = np.concatenate([
+                np.full(rows.n, 1 / rows.n) if masses is None else masses / masses.sum()
+                for rows, (_, _, masses) in zip(collections, small_groups, strict=True)
             ])  # fmt: skip
-        starts = np.concatenate([[0], np.cumsum([part.n for part in parts])])
-        labels = [self.labels[g] for g in places.tolist()]
-        groups = Grouping(labels, starts, np.arange(starts[-1]), shares, found.sizes[places])
+        starts = np.concatenate([[0], np.cumsum([rows.n for rows in collections])])
+        labels = [self.labels[g] for g in positions.tolist()]
+        groups = Grouping(labels, starts, np.arange(starts[-1]), weights, solved_groups.sizes[positions])
         empty = self._empty
-        solved = solve_groups(whole, groups, found.orders, precision=empty.precision, rng=empty.rng)
-        found.put(places, solved)
+        solved = solve_groups(
+            features, groups, solved_groups.orders, precision=empty.precision, rng=empty.rng
+        )
+        solved_groups.put(positions, solved)
 
     # -------------------------------------------------------------------------------------------- to and from disk
 
@@ -522,20 +542,24 @@ class GroupAccumulator:
         self._write(path)
 
     def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
-        """Write the file, with more in its header; `part` is as for `_saved.write`."""
+        """Write the file, with more in its header; `part` is as for `saved.write`."""
         headers: list[dict[str, Any]] = []
         for label in self.labels:
-            if _unplain(_plain(label)) != label:
+            if _label_from_json(_label_to_json(label)) != label:
                 raise SavedStateError(
                     f"the label {brief(label)} is a {type(label).__name__}, which the file cannot hold; expected "
                     "texts, numbers, truth values, or tuples of them."
                 )
-            headers.append({"label": _plain(label), **self._peek(label)._header()})
+            headers.append({"label": _label_to_json(label), **self._peek(label)._header()})
         for header in headers:
             for name in ("kernel", "fingerprint", "identity", "precision", "rng"):
                 header.pop(name)
-        whole = self._empty._header() | {"updates": self.updates, "labels": headers, "memory": self.memory}
-        _saved.write(path, "group accumulator", whole | dict(more or {}), self._arrays(), part=part)
+        header_of_all = self._empty._header() | {
+            "updates": self.updates,
+            "labels": headers,
+            "memory": self.memory,
+        }
+        saved.write(path, "group accumulator", header_of_all | dict(more or {}), self._arrays(), part=part)
 
     def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for g, label in enumerate(self.labels):
@@ -564,53 +588,53 @@ class GroupAccumulator:
         TooLargeError
             Where the labels do not fit into `memory`, and there is no `spill`.
         """
-        with _saved.opened(path, "group accumulator") as archive:
+        with saved.opened(path, "group accumulator") as archive:
             empty = Accumulator._read(archive, kernel, "GroupAccumulator")
-            found = cls(
+            groups = cls(
                 empty.kernel,
                 precision=empty.precision,
                 rng=empty.rng,
                 memory=archive.whole("memory", least=1) if memory is None else memory,
                 spill=spill,
             )
-            found.updates, found._empty.width = archive.whole("updates"), archive.whole("width") or None
-            found._empty._identity = empty._identity
+            groups.updates, groups._empty.width = archive.whole("updates"), archive.whole("width") or None
+            groups._empty._identity = empty._identity
             headers = archive.header.get("labels")
             if not isinstance(headers, list) or not all(isinstance(header, dict) for header in headers):
                 raise archive.damaged("it has no labels")
             for g, header in enumerate(headers):
-                label = _unplain(header.get("label"))
-                if label is None or isinstance(label, dict) or label in found._order:
+                label = _label_from_json(header.get("label"))
+                if label is None or isinstance(label, dict) or label in groups._order:
                     raise archive.damaged(f"the label {brief(label)} is no label, or is there twice")
-                part = archive.part(f"{g}/", {**archive.header, **header})
-                mine = Accumulator._read(part, empty.kernel)
-                if mine.width not in (None, found._empty.width):
+                label_archive = archive.part(f"{g}/", {**archive.header, **header})
+                accumulator = Accumulator._read(label_archive, empty.kernel)
+                if accumulator.width not in (None, groups._empty.width):
                     raise archive.damaged(f"the label {brief(label)} has other features than the rest")
-                found._order[label] = g
-                found._held[label] = mine
-                found._bytes += _size(mine)
-                found._total = found._total[0] + mine.n, found._total[1] + mine.mass
-                check_growth(*found._total)
-                found._make_room()
-                if found._bytes > found.memory:
+                groups._order[label] = g
+                groups._accumulators[label] = accumulator
+                groups._bytes += _label_bytes(accumulator)
+                groups._total = groups._total[0] + accumulator.n, groups._total[1] + accumulator.mass
+                check_growth(*groups._total)
+                groups._make_room()
+                if groups._bytes > groups.memory:
                     raise TooLargeError(
-                        f"the labels of {str(path)!r} take more than {bytes_shown(found.memory)}; expected less. "
+                        f"the labels of {str(path)!r} take more than {bytes_shown(groups.memory)}; expected less. "
                         "Pass a larger memory=, or spill= with a folder for what does not fit."
                     )
-        return found
+        return groups
 
 
 def _overhead(held: str = "nothing") -> int:
-    """Bytes of a label that holds this, beyond its numbers."""
+    """Bytes of a label beyond its numbers, by the kind of what it holds."""
     return SPARSE_LABEL_BYTES if held == "sparse" else LABEL_BYTES
 
 
-def _size(mine: Accumulator) -> int:
+def _label_bytes(accumulator: Accumulator) -> int:
     """Bytes of a label in memory."""
-    return mine.nbytes + _overhead(mine.held)
+    return accumulator.nbytes + _overhead(accumulator.held)
 
 
-def _check_sizes(by: Any, mass: Weights | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
+def _items_by_label(by: Any, mass: Weights | None, n: int) -> tuple[Sequence[Hashable], list[np.ndarray]]:
     """The labels of a batch, and the positions of the items of each."""
     if mass is not None and len(mass.values) != n:
         raise InputError(
@@ -620,26 +644,28 @@ def _check_sizes(by: Any, mass: Weights | None, n: int) -> tuple[Sequence[Hashab
     return groups.labels, np.split(groups.items, groups.starts[1:-1]) if len(groups.labels) else []
 
 
-def _add_large(found: SolvedGroups, g: int, mine: Accumulator) -> None:
-    """A group that is solved by itself."""
-    solution = mine._solution()
+def _put_large(solved_groups: SolvedGroups, g: int, accumulator: Accumulator) -> None:
+    """Put the solution of one large group among those of all."""
+    solution = accumulator._solution()
     spectrum = solution.spectrum
     assert isinstance(spectrum, Eigenvalues)
-    found.add(np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), level=spectrum.level)
-    found.confidence[g], found.method[g] = spectrum.confidence, solution.method
+    solved_groups.add(
+        np.array([g]), spectrum.eigenvalues[None], np.array([spectrum.error]), level=spectrum.level
+    )
+    solved_groups.confidence[g], solved_groups.method[g] = spectrum.confidence, solution.method
 
 
-def _own_folder(owner: GroupAccumulator, spill: Any) -> Path:
-    """A folder of the owner's, inside the given one, that goes with it."""
+def _make_spill_folder(owner: GroupAccumulator, spill: Any) -> Path:
+    """Make a temporary folder inside `spill`, which is removed when the owner is collected."""
     try:
         if spill == "":  # which a Path takes for the folder at hand
             raise ValueError("it is empty")
-        place = Path(spill)
+        parent = Path(spill)
         # Only the last folder: a mistyped mount must not become a folder on a disk that has no room.
-        if not place.parent.is_dir():
-            raise ValueError(f"there is no folder {str(place.parent)!r}")
-        place.mkdir(exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="vendimeter-", dir=place))
+        if not parent.parent.is_dir():
+            raise ValueError(f"there is no folder {str(parent.parent)!r}")
+        parent.mkdir(exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="vendimeter-", dir=parent))
     except (OSError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(
@@ -655,10 +681,10 @@ def _remove(folder: Path, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _plain(label: Any) -> Any:
+def _label_to_json(label: Any) -> Any:
     """A label as JSON can write it, so that it can be told apart from others when it is read."""
     if isinstance(label, tuple):
-        return [_plain(part) for part in label]
+        return [_label_to_json(entry) for entry in label]
     if isinstance(label, np.generic):
         label = label.item()
     try:
@@ -668,5 +694,6 @@ def _plain(label: Any) -> Any:
     return label if not isinstance(label, dict) else None
 
 
-def _unplain(label: Any) -> Any:
-    return tuple(_unplain(part) for part in label) if isinstance(label, list) else label
+def _label_from_json(label: Any) -> Any:
+    """A label from its form in JSON."""
+    return tuple(_label_from_json(entry) for entry in label) if isinstance(label, list) else label

@@ -1,4 +1,4 @@
-"""Feature rows that an accumulator keeps as they are, as long as they take less than their sum would."""
+"""Feature rows that an accumulator keeps while they take fewer bytes than their sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vendimeter.data.devices import as_like, concat, is_foreign
 from vendimeter.similarity import FeatureRows
 from vendimeter.streams import saved
 
-__all__ = ["Kept", "compacted", "joined", "joined_masses", "read_rows", "row_bytes"]
+__all__ = ["Kept", "compact", "concatenate_masses", "concatenate_rows", "read_rows", "row_bytes"]
 
 
 @dataclass(frozen=True)
@@ -26,46 +26,57 @@ class Kept:
 
     @property
     def count(self) -> int:
+        """The number of rows."""
         return int(self.rows.shape[0])
 
     @property
     def mass(self) -> float:
+        """The sum of the masses."""
         return float(self.count if self.masses is None else self.masses.sum())
 
     @property
     def features(self) -> FeatureRows:
+        """The rows as features."""
         return FeatureRows(self.rows, rounding=self.rounding)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the rows, without their masses."""
         return row_bytes(self.rows)
 
     def dense(self) -> Kept:
+        """The same rows as a dense array."""
         return Kept(self.rows.toarray(), self.masses, self.rounding) if is_sparse(self.rows) else self
 
 
-def compacted(parts: list[Kept]) -> list[Kept]:
-    """The same rows in few parts: the last is joined to the one before, until that one is longer.
+def compact(batches: list[Kept]) -> list[Kept]:
+    """Merge batches of rows into few: the last is joined to the one before, until that one is longer.
 
-    A part costs hundreds of bytes beyond its rows, which is more than the rows where batches bring one item each. This
-    way there are at most about log₂ of the rows, every row is copied as often at most, and which parts there are
-    follows from the parts before, so that it makes no difference whether they were in a file in between.
+    A batch costs hundreds of bytes beyond its rows, which is more than the rows where batches bring one item each. In
+    this way there are at most about log₂ of the number of rows, and every row is copied at most as often. Which batches
+    there are depends only on the batches before, so that it makes no difference whether they were in a file in between.
     """
-    parts = list(parts)
-    while len(parts) > 1 and parts[-2].count <= parts[-1].count:
-        pair = parts[-2:]
-        rounding = max(part.rounding for part in pair)
-        parts[-2:] = [Kept(joined([part.rows for part in pair]), joined_masses(pair), rounding)]
-    return parts
+    batches = list(batches)
+    while len(batches) > 1 and batches[-2].count <= batches[-1].count:
+        pair = batches[-2:]
+        rounding = max(batch.rounding for batch in pair)
+        batches[-2:] = [
+            Kept(concatenate_rows([batch.rows for batch in pair]), concatenate_masses(pair), rounding)
+        ]
+    return batches
 
 
-def joined_masses(parts: list[Kept]) -> np.ndarray | None:
-    if all(part.masses is None for part in parts):
+def concatenate_masses(batches: list[Kept]) -> np.ndarray | None:
+    """The masses of several batches, one after another; None where all of them are 1."""
+    if all(batch.masses is None for batch in batches):
         return None
-    return np.concatenate([np.ones(part.count) if part.masses is None else part.masses for part in parts])
+    return np.concatenate(
+        [np.ones(batch.count) if batch.masses is None else batch.masses for batch in batches]
+    )
 
 
 def read_rows(archive: saved.Archive, width: int) -> list[Kept]:
+    """The kept rows of a saved accumulator, in the batches in which they were held."""
     header = archive.header
     counts = archive.wholes("counts", header.get("counts"), least=1)
     roundings = archive.numbers("roundings", header.get("roundings"))
@@ -84,8 +95,8 @@ def read_rows(archive: saved.Archive, width: int) -> list[Kept]:
         raise archive.damaged("it holds a weight that is not above 0")
     ends = np.cumsum(counts).tolist()
     return [
-        Kept(rows[end - count : end], masses[end - count : end] if own else None, rounding)
-        for end, count, own, rounding in zip(ends, counts, weighted, roundings, strict=True)
+        Kept(rows[end - count : end], masses[end - count : end] if is_weighted else None, rounding)
+        for end, count, is_weighted, rounding in zip(ends, counts, weighted, roundings, strict=True)
     ]
 
 
@@ -101,18 +112,18 @@ def _read_sparse(archive: saved.Archive, n: int, width: int) -> Any:
 
 
 def row_bytes(rows: Any) -> int:
-    """Bytes of feature rows; of sparse ones at most, whatever the type of their indices."""
+    """Bytes of feature rows; an upper bound for sparse ones, whose indices may be of a smaller type."""
     return 16 * int(rows.nnz) + 8 * rows.shape[0] if is_sparse(rows) else 8 * math.prod(rows.shape)
 
 
-def joined(parts: list[Any]) -> Any:
+def concatenate_rows(blocks: list[Any]) -> Any:
     """Feature rows of several batches, one after another; where some are dense, all are."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(is_sparse(part) for part in parts):
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(is_sparse(block) for block in blocks):
         from scipy import sparse
 
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    parts = [part.toarray() if is_sparse(part) else part for part in parts]
-    like = next((part for part in parts if is_foreign(part)), None)
-    return concat([as_like(part, like) for part in parts])
+        return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+    blocks = [block.toarray() if is_sparse(block) else block for block in blocks]
+    like = next((block for block in blocks if is_foreign(block)), None)
+    return concat([as_like(block, like) for block in blocks])

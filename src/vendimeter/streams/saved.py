@@ -1,4 +1,4 @@
-"""Files of sums that can be continued: plain arrays and a header in JSON, in one .npz archive, never pickle.
+"""Files of accumulators, from which they go on: arrays and a header in JSON, in one .npz archive, never pickle.
 
 A file is written beside its final name and moved there when it is complete, so that a program that is killed leaves the
 old file or the new one, and nothing in between. What is read is checked before it is used: the archive has a checksum
@@ -43,14 +43,14 @@ def write(
     of it when it was killed; by default a name that nobody else has.
     """
     target = _as_path(path)
-    name = target.parent / f".vendimeter-{secrets.token_hex(8)}.part" if part is None else part
+    partial = target.parent / f".vendimeter-{secrets.token_hex(8)}.part" if part is None else part
     try:
         if part is not None:
             part.unlink(missing_ok=True)
         # Not tempfile's: the file gets the permissions of any other that the user writes.
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except (OSError, ValueError) as error:
-        raise _unwritten(target, error) from None
+        raise _write_error(target, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -59,15 +59,15 @@ def write(
                     with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
                     sums[key] = archive.getinfo(f"{key}.npy").CRC
-                whole = {"format": f"vendimeter {kind}", "version": VERSION, **header, "arrays": sums}
-                archive.writestr(HEADER, json.dumps(whole, ensure_ascii=True))
+                full_header = {"format": f"vendimeter {kind}", "version": VERSION, **header, "arrays": sums}
+                archive.writestr(HEADER, json.dumps(full_header, ensure_ascii=True))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(partial, target)
     except BaseException as error:
-        name.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         if isinstance(error, OSError | ValueError) and not isinstance(error, VendimeterError):
-            raise _unwritten(target, error) from None
+            raise _write_error(target, error) from None
         raise
 
 
@@ -78,7 +78,7 @@ def _as_path(path: Any) -> Path:
         raise InputError(f"path={brief(path)}; expected the path of a file, as a text or a Path.") from None
 
 
-def _unwritten(target: Path, error: Exception) -> SavedStateError:
+def _write_error(target: Path, error: Exception) -> SavedStateError:
     return SavedStateError(
         f"{str(target)!r} cannot be written: {getattr(error, 'strerror', None) or error}. Expected a file in a folder "
         "that exists, may be written to and has room; what was there before is as it was."
@@ -99,13 +99,13 @@ class Archive:
         if not isinstance(header, dict) or not str(header.get("format", "")).startswith("vendimeter "):
             raise self.damaged("it has no header")
         self.kind: str = header["format"].partition(" ")[2]
-        found = CLASSES.get(self.kind)
-        if found is None:
+        class_name = CLASSES.get(self.kind)
+        if class_name is None:
             raise self.damaged(f"its format is {brief(header['format'])}")
         if kind is not None and self.kind != kind:
             raise SavedStateError(
-                f"{str(path)!r} was written by {found}.save(); expected a file of {CLASSES[kind]}.save(). Use "
-                f"{found}.load."
+                f"{str(path)!r} was written by {class_name}.save(); expected a file of {CLASSES[kind]}.save(). Use "
+                f"{class_name}.load."
             )
         if header.get("version") != VERSION:
             raise SavedStateError(
@@ -120,10 +120,10 @@ class Archive:
         self._prefix = ""
 
     def part(self, prefix: str, header: dict[str, Any]) -> Archive:
-        """The same file, read under other names."""
-        other = copy.copy(self)
-        other._prefix, other.header = prefix, header
-        return other
+        """A view of the file: the arrays below a prefix, with a header of their own."""
+        view = copy.copy(self)
+        view._prefix, view.header = prefix, header
+        return view
 
     def damaged(self, why: str) -> SavedStateError:
         """The error for a file that is not what it should be."""
@@ -169,9 +169,8 @@ class Archive:
         try:
             if self._sums.get(key) != self._archive.getinfo(f"{key}.npy").CRC:
                 raise self.damaged(f"{name} is not the array that was written")
-            file = io.BytesIO(
-                self._bytes(f"{key}.npy")
-            )  # which compares the checksum, so that the rest is as written
+            # Compares the checksum, so that the rest is as written.
+            file = io.BytesIO(self._bytes(f"{key}.npy"))
             self._check_shape(file, name, shape, kind)
             file.seek(0)
             array = np.lib.format.read_array(file, allow_pickle=False)
@@ -203,13 +202,13 @@ class Archive:
         reader = (
             np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         )
-        found, _, dtype = reader(member)
+        found_shape, _, dtype = reader(member)
         wanted = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}[kind]
-        matches = len(found) == len(shape) and all(
-            want in (None, have) for want, have in zip(shape, found, strict=True)
+        matches = len(found_shape) == len(shape) and all(
+            want in (None, have) for want, have in zip(shape, found_shape, strict=True)
         )
         if dtype != wanted or not matches:
-            raise self.damaged(f"{name} is {dtype} of shape {shape_of(found)}")
+            raise self.damaged(f"{name} is {dtype} of shape {shape_of(found_shape)}")
 
 
 def _begins_as_archive(path: Path) -> bool:
@@ -225,9 +224,8 @@ def _begins_as_archive(path: Path) -> bool:
 def opened(path: Any, kind: str | None) -> Iterator[Archive]:
     """Open a file of a kind (None for any) for reading; whatever is wrong with it becomes an error that says so."""
     target = _as_path(path)
-    if (
-        os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target)
-    ):  # it might wait for ever
+    # A pipe might wait for ever.
+    if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
         raise SavedStateError(
             f"{str(target)!r} is no plain file but a pipe or a device; expected a file written by save()."
         )
@@ -245,10 +243,10 @@ def opened(path: Any, kind: str | None) -> Iterator[Archive]:
             f"{str(target)!r} cannot be read: {why}. Expected a file written by save()."
         ) from None
     with archive:
-        found = Archive(target, archive, kind)
+        opened_archive = Archive(target, archive, kind)
         try:
-            yield found
+            yield opened_archive
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, VendimeterError):
                 raise
-            raise found.damaged("its header makes no sense") from error
+            raise opened_archive.damaged("its header makes no sense") from error

@@ -1,4 +1,4 @@
-"""The front door for what does not fit into memory: score_stream."""
+"""`score_stream`: the score of data that do not fit into memory, in one pass over their batches."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def score_stream(
 def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Batches of a file, an array, a list of them, or of anything that gives batches, each with its place."""
     source = local(source)
-    several = isinstance(source, list | tuple) and len(source) > 0
+    is_list = isinstance(source, list | tuple) and len(source) > 0
     # A limit holds for all files together; without one each is read for itself, of whatever form it is.
-    paths = several and "limit" in reading and all(isinstance(one, str | os.PathLike) for one in source)
-    if isinstance(source, str | os.PathLike) or paths:
-        yield from _file(source, reading, alone=True)
+    all_paths = is_list and "limit" in reading and all(isinstance(path, str | os.PathLike) for path in source)
+    if isinstance(source, str | os.PathLike) or all_paths:
+        yield from _file_batches(source, reading, alone=True)
         return
     if reading and (isinstance(source, Collection) or not _gives_batches(source) or _is_array(source)):
         raise InputError(
@@ -100,18 +100,18 @@ def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
     if isinstance(source, Collection):
         yield "", source
     elif _is_array(source):
-        yield from _array(source, "")
+        yield from _array_batches(source, "")
     elif isinstance(source, list | tuple):
         for i, shard in enumerate(source):
             shard = local(shard)
             if _is_array(shard):
-                yield from _array(shard, f"shard {i}")
+                yield from _array_batches(shard, f"shard {i}")
             elif isinstance(shard, str | os.PathLike):
-                yield from _file(shard, reading)
+                yield from _file_batches(shard, reading)
             elif isinstance(shard, Collection):
                 yield f"shard {i}", shard
             elif isinstance(shard, list | tuple) and not (shard and isinstance(shard[0], Number)):
-                yield f"batch {i}", _samples(shard, i, False)
+                yield f"batch {i}", _samples_of_batch(shard, i, False)
             else:
                 raise InputError(
                     f"shard {i} is {brief(shard)}; expected the path of a file, an array of shape (n, d), or a "
@@ -121,9 +121,9 @@ def pieces(source: Any, reading: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
         loader = _is_loader(source)
         for i, batch in enumerate(source):
             if isinstance(batch, os.PathLike):
-                yield from _file(batch, reading)
+                yield from _file_batches(batch, reading)
             else:
-                yield f"batch {i}", _samples(batch, i, loader)
+                yield f"batch {i}", _samples_of_batch(batch, i, loader)
     else:
         raise InputError(
             f"source is {brief(source)}; expected the path of a file, an array, a list of these, or an iterable "
@@ -149,10 +149,10 @@ def _is_loader(source: Any) -> bool:
     return data is not None and isinstance(source, data.DataLoader)
 
 
-def _samples(batch: Any, i: int, loader: bool) -> Any:
+def _samples_of_batch(batch: Any, i: int, loader: bool) -> Any:
     """The samples of a batch; a data loader gives lists of the samples and what goes with them."""
-    first = batch[0] if isinstance(batch, list | tuple) and batch else None
-    if first is None or not _is_array(first) or not (loader or len(first.shape) > 1):
+    first_entry = batch[0] if isinstance(batch, list | tuple) and batch else None
+    if first_entry is None or not _is_array(first_entry) or not (loader or len(first_entry.shape) > 1):
         return batch
     if len(batch) == 1:
         return batch[0]
@@ -177,17 +177,17 @@ def in_place(place: str, batch: Any) -> Iterator[None]:
         raise
 
 
-def _file(given: Any, reading: Mapping[str, Any], *, alone: bool = False) -> Iterator[tuple[str, Any]]:
+def _file_batches(path: Any, reading: Mapping[str, Any], *, alone: bool = False) -> Iterator[tuple[str, Any]]:
     """Batches of a file or folder, or of those that match a pattern; an empty one among others is fine."""
     try:
-        for batch in read_batches(given, **reading):
+        for batch in read_batches(path, **reading):
             yield f"from {batch.place(0)}", batch
     except EmptyError:
         if alone:
             raise
 
 
-def _array(rows: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _array_batches(rows: Any, name: str) -> Iterator[tuple[str, Any]]:
     if len(rows.shape) != 2:
         raise InputError(
             f"an array of shape {shape_of(rows.shape)} was given; expected one vector a row, of shape (n, d)."
@@ -197,7 +197,7 @@ def _array(rows: Any, name: str) -> Iterator[tuple[str, Any]]:
         width = 1 + 2 * rows.nnz // max(1, rows.shape[0])  # a position and a value an entry
     else:
         width = int(rows.shape[1])
-    most = DEVICE_BYTES if is_foreign(rows) else BATCH_BYTES
-    for part in blocks(int(rows.shape[0]), width, most=most):
-        place = f"{name or 'the array'}, rows from {part.start}" if part.start else name
-        yield place, rows[part] if is_sparse(rows) else rows[part, ...]
+    block_bytes = DEVICE_BYTES if is_foreign(rows) else BATCH_BYTES
+    for block in blocks(int(rows.shape[0]), width, most=block_bytes):
+        place = f"{name or 'the array'}, rows from {block.start}" if block.start else name
+        yield place, rows[block] if is_sparse(rows) else rows[block, ...]
