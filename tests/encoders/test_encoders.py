@@ -15,7 +15,7 @@ import vendimeter as vm
 from vendimeter import encoders
 from vendimeter.encoders import Encoder, base
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, UnknownNameError
-from vendimeter.kernels import Embed
+from vendimeter.kernels import Embed, registry
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.present import progress
 
@@ -505,7 +505,7 @@ def test_an_encoder_of_the_users_own_cannot_be_made_from_a_file():
 def test_encoders_are_asked_for_by_name():
     assert vm.kernels.as_kernel("sentences") == Embed(encoders.Sentences())
     assert vm.kernels.as_kernel("simcse") == Embed(encoders.SimCSE())
-    for name in vm.kernels._ENCODERS:
+    for name in registry.ENCODERS:
         kernel = vm.kernels.as_kernel(name)
         assert isinstance(kernel, Embed)
         assert isinstance(kernel.encoder, Encoder)

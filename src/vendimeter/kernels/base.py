@@ -428,7 +428,7 @@ class Product(Kernel):
 
 def named(name: str) -> Kernel:
     """The kernel of this name, for kernels that hold others: all of them are known only when all are loaded."""
-    from vendimeter.kernels import as_kernel
+    from vendimeter.kernels.registry import as_kernel
 
     return as_kernel(name)
 
