@@ -451,8 +451,8 @@ def test_jax_arrays_on_several_devices() -> None:
     code = """
 import jax, numpy as np, vendimeter as vm
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from vendimeter import _devices
-_devices.SHARE_HOST = False
+from vendimeter.data import devices
+devices.SHARE_HOST = False
 jax.config.update("jax_enable_x64", True)
 rows = np.random.default_rng(0).standard_normal((40, 6))
 given = jax.device_put(rows, NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x")))

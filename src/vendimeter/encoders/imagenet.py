@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter.data.pictures import decode, each, rgb_image
+from vendimeter.data.pictures import decode, map_in_order, rgb_image
 from vendimeter.encoders.base import Encode, pick_device
 from vendimeter.encoders.hub import DTYPES, explained, file_digest, find_model, loading
 from vendimeter.encoders.images import PictureEncoder
@@ -245,7 +245,7 @@ class InceptionFID(WeightsEncoder):
         model = model.to(device).eval()
 
         def encode(batch: list[Any]) -> Any:
-            parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in each(decode, batch)]
+            parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in map_in_order(decode, batch)]
             vectors: list[Any] = [None] * len(parts)
             with torch.inference_mode():
                 for shape in dict.fromkeys(part.shape for part in parts):  # those of one size together
@@ -374,7 +374,7 @@ def _network(model: Any, transform: Callable[[Any], Any], device: str | None, dt
     model = model.to(device=place, dtype=kind).eval()
 
     def encode(batch: list[Any]) -> Any:
-        pixels = torch.stack(list(each(lambda item: transform(rgb_image(item)), batch)))
+        pixels = torch.stack(list(map_in_order(lambda item: transform(rgb_image(item)), batch)))
         with torch.inference_mode():
             return model(pixels.to(device=place, dtype=kind)).float()
 

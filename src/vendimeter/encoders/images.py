@@ -17,9 +17,9 @@ from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.data.pictures import (
     as_size,
     bands,
-    each,
     eight_bits,
     file_digest,
+    map_in_order,
     pictures,
     pillow,
     rgb_image,
@@ -173,7 +173,7 @@ class Pictures(PictureEncoder):
             return (pixels.astype(np.float32) / np.float32(255) - mean) / std
 
         def encode(batch: list[Any]) -> Any:
-            parts = list(each(prepare, batch))
+            parts = list(map_in_order(prepare, batch))
             shapes = {part.shape[1:] for part in parts}
             if len(shapes) > 1:
                 sizes = " and ".join(f"{width}×{height}" for height, width in sorted(shapes)[:2])
@@ -240,7 +240,7 @@ class HubPictureEncoder(PictureEncoder):
         model = model.to(device=device, dtype=dtype)
 
         def encode(batch: list[Any]) -> Any:
-            images = list(each(rgb_image, batch))
+            images = list(map_in_order(rgb_image, batch))
             pixels = processor(images=images, return_tensors="pt")["pixel_values"]
             with torch.inference_mode():
                 return self._vectors(model, pixels.to(device=device, dtype=dtype)).float()

@@ -9,7 +9,7 @@ import numpy as np
 
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import is_foreign, namespace, to_host
-from vendimeter.data.pictures import as_size, decoded, eight_bits, pictures
+from vendimeter.data.pictures import as_size, decode_all, eight_bits, pictures
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
@@ -108,7 +108,7 @@ def _stacked(items: Any, size: tuple[int, int] | None) -> tuple[np.ndarray, bool
     """Decode all of them into one array, which has one channel until a picture has three."""
     rows, grey, shape = np.empty((0, 0), dtype=np.uint8), True, (0, 0)
     with Progress("Pictures") as progress:
-        for i, picture in enumerate(decoded(items, size)):
+        for i, picture in enumerate(decode_all(items, size)):
             if i == 0:
                 shape, grey = picture.shape[:2], picture.ndim == 2
                 rows = np.empty((len(items), picture.size), dtype=np.uint8)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter.data.arrays import plain
-from vendimeter.data.tokens import Tokenizer, check, shown, texts_of, tokens_of
+from vendimeter.data.tokens import Tokenizer, check, format_tokenizer, texts_of, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
@@ -285,7 +285,7 @@ class NGram(Kernel):
 
 def _shown(kernel: NGram | BLEU, *, lowercase: bool) -> list[str]:
     """The options that differ from the usual ones, as they are written."""
-    words = [] if kernel.tokenizer is None else [f"tokenizer={shown(kernel.tokenizer)}"]
+    words = [] if kernel.tokenizer is None else [f"tokenizer={format_tokenizer(kernel.tokenizer)}"]
     return words if kernel.lowercase == lowercase else [*words, f"lowercase={kernel.lowercase}"]
 
 
