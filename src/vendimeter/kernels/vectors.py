@@ -392,7 +392,7 @@ def _sample(rows: Any, rng: int) -> np.ndarray:
 
 
 def _fit_scale(rows: Any, scale: float, name: str) -> tuple[float, float]:
-    """A power of two that brings the squares of rows and scale into range when both are multiplied; the scale times it."""
+    """A power of two that brings the squares of rows and scale into range when both are multiplied; the new scale."""
     unit, xp = _power_of_two(scale), namespace(rows)
     largest = max(float(xp.max(xp.abs(_as_double(rows[part, :], 1.0)))) for part in _row_blocks(rows))
     if not largest * unit < 1e300:
