@@ -29,7 +29,7 @@ __all__ = [
     "pathed",
     "row_bytes",
     "shape",
-    "stored",
+    "unwrap",
     "values",
 ]
 
@@ -110,7 +110,7 @@ def is_pictures(kind: Any) -> bool:
     return bool(names) and names <= {"bytes", "path"}
 
 
-def stored(array: Any) -> Any:
+def unwrap(array: Any) -> Any:
     """An array without what wraps it: extension types, runs of equal values, a dictionary of lists."""
     pa = library()
     types = pa.types
@@ -132,7 +132,7 @@ def stored(array: Any) -> Any:
 
 def _decode_dictionary(array: Any) -> Any:
     """A dictionary array as its values; Arrow itself cannot do so for texts in views, as Polars has them."""
-    return stored(array.dictionary).take(array.indices)
+    return unwrap(array.dictionary).take(array.indices)
 
 
 def _lengths(lists: Any) -> np.ndarray:
@@ -288,14 +288,14 @@ def shape(array: Any) -> tuple[int, ...] | None:
     if not is_vectors(array.type):
         return None
     for part in chunks(array):
-        for row in np.flatnonzero(stored(part).is_valid().to_numpy(zero_copy_only=False)).tolist():
-            level, widths = stored(part).slice(row, 1), []
+        for row in np.flatnonzero(unwrap(part).is_valid().to_numpy(zero_copy_only=False)).tolist():
+            level, widths = unwrap(part).slice(row, 1), []
             while _is_list(level.type) and not level.null_count and len(level):
                 lengths = _lengths(level)
                 if (lengths != lengths[0]).any():
                     break
                 widths.append(int(lengths[0]))
-                level = stored(level.flatten())
+                level = unwrap(level.flatten())
             else:
                 if not level.null_count:
                     return tuple(widths)
@@ -309,7 +309,7 @@ def chunks(array: Any) -> list[Any]:
 
 def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
     """The rows of an array that have no value, a gap in a list, or a vector of another shape than `expected`."""
-    array = stored(array)
+    array = unwrap(array)
     types = library().types
     if types.is_dictionary(array.type) and array.dictionary.null_count:
         array = _decode_dictionary(array)
@@ -320,7 +320,7 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
             _mark_vectors(array, expected or (), codes, seen_lengths)
     else:
         _mark_gaps(array, codes)
-    texts = stored(array.dictionary) if types.is_dictionary(array.type) else array
+    texts = unwrap(array.dictionary) if types.is_dictionary(array.type) else array
     if _is_text(texts.type):
         undecodable = _undecodable(texts)
         if texts is not array and len(undecodable):
@@ -360,7 +360,7 @@ def _mark_vectors(array: Any, expected: tuple[int, ...], codes: np.ndarray, seen
             seen_lengths[owner[first_flaw]] = lengths[first_flaw]
             codes[owner[first_flaw]] = LENGTH
         owner = np.repeat(owner, lengths)
-        level = stored(level.flatten())
+        level = unwrap(level.flatten())
     if not _is_list(level.type):
         _mark_nulls(level, owner, codes, GAP)
 
@@ -374,7 +374,7 @@ def _mark_gaps(array: Any, codes: np.ndarray) -> None:
         _mark_nulls(level, owner, codes, code)
         if not (nested and _is_list(level.type)):
             return
-        owner, level, code = np.repeat(owner, _lengths(level)), stored(level.flatten()), GAP
+        owner, level, code = np.repeat(owner, _lengths(level)), unwrap(level.flatten()), GAP
 
 
 def _mark_nulls(level: Any, owner: np.ndarray, codes: np.ndarray, code: int) -> None:
@@ -416,12 +416,12 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     # The one extension type whose storage does not say its shape.
     if isinstance(array.type, pa.FixedShapeTensorType):
         return array.to_numpy_ndarray()
-    array = stored(array)
+    array = unwrap(array)
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
         # Only the entries that occur here: a batch of a file comes with the dictionary of many batches.
         used_entries, positions = _find_used(array.indices.to_numpy(), len(array.dictionary))
-        entries = values(stored(array.dictionary).take(pa.array(used_entries)), expected)
+        entries = values(unwrap(array.dictionary).take(pa.array(used_entries)), expected)
         if isinstance(entries, np.ndarray):
             return entries[positions]
         return [entries[i] for i in positions.tolist()]
@@ -471,7 +471,7 @@ def _stack(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
     for width in expected:
         if not _is_list(level.type) or level.null_count or (_lengths(level) != width).any():
             return None
-        level = stored(level.flatten())
+        level = unwrap(level.flatten())
     if _is_list(level.type):  # lists of no lists at all
         return np.zeros((len(array), *expected, 0)) if not len(level) else None
     if library().types.is_dictionary(level.type):
@@ -481,17 +481,17 @@ def _stack(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
 
 def pathed(array: Any) -> Iterator[tuple[int, str | None]]:
     """The records of pictures that are there but hold no bytes: each with its path, None where that is no text."""
-    array, types = stored(array), library().types
+    array, types = unwrap(array), library().types
     without_bytes = array.is_valid().to_numpy(zero_copy_only=False)
     if array.type.get_field_index("bytes") >= 0:
-        contents = stored(array.field("bytes"))
+        contents = unwrap(array.field("bytes"))
         # What is called bytes and is text would be opened as a path.
         if _is_bytes(contents.type.value_type if types.is_dictionary(contents.type) else contents.type):
             without_bytes = without_bytes & contents.is_null().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(without_bytes)
     paths: list[bytes | None] = [None] * len(rows)
     if len(rows) and array.type.get_field_index("path") >= 0:
-        path_column = stored(array.field("path")).take(library().array(rows))
+        path_column = unwrap(array.field("path")).take(library().array(rows))
         if types.is_dictionary(path_column.type):
             path_column = _decode_dictionary(path_column)
         if _is_text(path_column.type):
@@ -505,7 +505,7 @@ def kept_rows(array: Any, keep: np.ndarray) -> Any:
     if keep.all():
         return array
     pa = library()
-    storage = array if isinstance(array.type, pa.FixedShapeTensorType) else stored(array)
+    storage = array if isinstance(array.type, pa.FixedShapeTensorType) else unwrap(array)
     return storage.filter(pa.array(keep))  # Arrow filters what is stored, and not every type that wraps it
 
 

@@ -107,10 +107,10 @@ def check_sum(total: float, weights: Weights, of: str = "weights") -> None:
 
 def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None, int]:
     """Probabilities p (None if uniform) and the number of items they stand for."""
-    given = raw_weights(weights, counts)
-    if given is None:
+    checked = raw_weights(weights, counts)
+    if checked is None:
         return None, n
-    values, name = given.values, given.name
+    values, name = checked.values, checked.name
     if len(values) != n:
         raise InputError(
             f"{name} has {len(values)} entries and there are {n} items; expected one an item.", option=name
@@ -119,5 +119,5 @@ def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None,
     if total == 0:
         raise InputError(f"{name} are all 0; expected at least one positive entry.", option=name)
     if name == "weights":
-        check_sum(total, given)
+        check_sum(total, checked)
     return values / total, n if name == "weights" else int(total)

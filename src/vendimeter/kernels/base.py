@@ -143,7 +143,7 @@ class Sum(Kernel):
     name: ClassVar[str] = "sum"
 
     def __repr__(self) -> str:
-        return " + ".join(f"{weight:g}*{_bracketed(kernel)}" for weight, kernel in self.terms)
+        return " + ".join(f"{weight:g}*{_parenthesize(kernel)}" for weight, kernel in self.terms)
 
     def _check(self) -> None:
         total = sum(weight for weight, _ in self.terms)
@@ -192,7 +192,7 @@ class Product(Kernel):
     name: ClassVar[str] = "product"
 
     def __repr__(self) -> str:
-        return "*".join(_bracketed(kernel) for kernel in self.factors)
+        return "*".join(_parenthesize(kernel) for kernel in self.factors)
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -285,7 +285,7 @@ def _product(left: Kernel, right: Kernel) -> Kernel:
     return product if weight == 1 else Sum(((weight, product),))
 
 
-def _bracketed(kernel: Kernel) -> str:
+def _parenthesize(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
 
 

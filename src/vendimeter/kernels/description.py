@@ -316,9 +316,9 @@ def _kernel_text(description: Any, yours: bool) -> str:
     name, parameters = description["kernel"], description["parameters"]
     kind: Any = _kernels_by_name().get(name)
     if kind is Sum:
-        return " + ".join(f"{weight:g}*{_bracketed(part, yours)}" for weight, part in parameters["terms"])
+        return " + ".join(f"{weight:g}*{_parenthesize(part, yours)}" for weight, part in parameters["terms"])
     if kind is Product:
-        return "*".join(_bracketed(part, yours) for part in parameters["factors"])
+        return "*".join(_parenthesize(part, yours) for part in parameters["factors"])
     return _call_text(name, kind, parameters, yours)
 
 
@@ -343,7 +343,7 @@ def _call_text(name: str, kind: Any, parameters: Any, yours: bool) -> str:
     return f"{name if kind is None else kind.__name__}({', '.join(arguments)})"
 
 
-def _bracketed(description: Any, yours: bool) -> str:
+def _parenthesize(description: Any, yours: bool) -> str:
     text = _kernel_text(description, yours)
     return f"({text})" if description["kernel"] == Sum.name else text
 

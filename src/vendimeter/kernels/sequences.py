@@ -105,10 +105,10 @@ class KMer(Kernel):
                 "letters there are: alphabet='dna' or 'protein'"
             )
         if (width := kmer_width(self.alphabet, self.k)) > STREAMED:
-            most = next(k for k in itertools.count(1) if kmer_width(self.alphabet, k + 1) > STREAMED)
+            largest_k = next(k for k in itertools.count(1) if kmer_width(self.alphabet, k + 1) > STREAMED)
             return (
-                f"it has {width:,} columns, one a possible k-mer, and at most {STREAMED:,} are added up. Use k={most} "
-                "or less, or score all items at once"
+                f"it has {width:,} columns, one a possible k-mer, and at most {STREAMED:,} are added up. Use "
+                f"k={largest_k} or less, or score all items at once"
             )
         return None
 

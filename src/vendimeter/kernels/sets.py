@@ -100,8 +100,8 @@ class Jaccard(Kernel):
         if rows.dtype.kind != "b":
             self._check_counts(rows, values)
         largest = values.max(initial=0)
-        whole = rows.dtype.kind in "bui" or not (values % 1).any()
-        if whole and 1 < largest <= LAYERS:
+        is_whole = rows.dtype.kind in "bui" or not (values % 1).any()
+        if is_whole and 1 < largest <= LAYERS:
             if is_sparse(rows):
                 rows, largest = layers(rows, int(largest)), 1
             else:
@@ -109,21 +109,23 @@ class Jaccard(Kernel):
                 width = int(tops.sum())  # a layer for each count that a column reaches
                 if width < EXACT and rows.shape[0] * width <= 8 * max(LAYER_BYTES, rows.nbytes):
                     return ratios_of_bits(packed_layers(rows, tops))
-        binary = whole and largest <= 1
+        is_binary = is_whole and largest <= 1
         # Sums of whole numbers are exact in float32 up to 2²⁴: BLAS is twice as fast there.
-        dtype = np.float32 if binary and rows.shape[1] < EXACT else np.float64
+        dtype = np.float32 if is_binary and rows.shape[1] < EXACT else np.float64
         sizes = np.asarray(rows.sum(axis=1, dtype=np.float64), dtype=np.float64).ravel()
 
         def common(i: np.ndarray, j: np.ndarray) -> np.ndarray:
             a, b = rows[i].astype(dtype), rows[j].astype(dtype)
-            shared = a @ b.T if binary else overlap(a, b)
+            shared = a @ b.T if is_binary else overlap(a, b)
             return shared.toarray() if is_sparse(shared) else shared
 
         rounding = (
-            2 * UNIT if whole and float(largest) * rows.shape[1] < 2**53 else (4 * rows.shape[1] + 4) * UNIT
+            2 * UNIT
+            if is_whole and float(largest) * rows.shape[1] < 2**53
+            else (4 * rows.shape[1] + 4) * UNIT
         )
         # A division and two passes beside the product; without one, a column at a time.
-        cost = 400.0 + (1.0 if binary else 50.0) * rows.shape[1]
+        cost = 400.0 + (1.0 if is_binary else 50.0) * rows.shape[1]
         return Pairwise(
             rows.shape[0],
             ratios(sizes, common),

@@ -23,7 +23,7 @@ from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
-__all__ = ["BLEU", "NGram", "bags", "hashes", "unrolled"]
+__all__ = ["BLEU", "NGram", "bags", "hashes", "unroll"]
 
 LONGEST = 1000  # letters or words of an n-gram
 STREAMED = 16_384  # columns of features that are accumulated, at most
@@ -215,7 +215,7 @@ class BLEU(Kernel):
         """Blocks of BLEU, the matches by sparse products."""
         texts = texts_of(samples, self.name)
         ids, starts, _ = tokens_of(texts, self.tokenizer, lowercase=self.lowercase)
-        orders = [unrolled(bag) for bag in bags(ids, starts, 1, self.n)]
+        orders = [unroll(bag) for bag in bags(ids, starts, 1, self.n)]
         lengths = np.diff(starts).astype(np.float64)
         totals = np.array([np.diff(order.indptr) for order in orders])
         # Matches are whole numbers, and their logarithms are looked up: of a text with itself they are those of its
@@ -389,13 +389,13 @@ def _count_grams(
     return counts
 
 
-def unrolled(counts: Any) -> Any:
+def unroll(counts: Any) -> Any:
     """Counts as binary columns [c ≥ 1], [c ≥ 2], …, as many for each as it needs: Σ min is then an inner product.
 
     Examples
     --------
     >>> from scipy import sparse
-    >>> unrolled(sparse.csr_array([[2.0, 0.0], [1.0, 1.0]])).toarray().tolist()
+    >>> unroll(sparse.csr_array([[2.0, 0.0], [1.0, 1.0]])).toarray().tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
     from scipy import sparse
