@@ -17,7 +17,7 @@ import pytest
 
 import vendimeter as vm
 from array_libraries import Library
-from vendimeter.data import devices as _devices
+from vendimeter.data import devices
 from vendimeter.errors import AsymmetryError, DiagonalError, EmptyError, IndefiniteError, InputError
 from vendimeter.kernels import (
     RBF,
@@ -144,7 +144,7 @@ def test_functions_of_the_users_own(library: Library) -> None:
         return math.exp(-abs(float(a[0]) - float(b[0])))
 
     def block(a: Any, b: Any) -> Any:
-        xp = _devices.namespace(a)
+        xp = devices.namespace(a)
         return xp.exp(-xp.abs(a[:, 0][:, None] - b[:, 0][None, :]))
 
     expected = vm.profile(X, FromFunction(block, block=True), q=ORDERS)
@@ -259,7 +259,7 @@ def test_the_samples_are_left_as_they_are(library: Library) -> None:
         samples, kernel = CASES[case]
         given = library.array(samples)
         vm.score(given, kernel)
-        np.testing.assert_array_equal(_devices.to_host(given), samples)
+        np.testing.assert_array_equal(devices.to_host(given), samples)
 
 
 BAD: dict[str, tuple[Any, Any, type[Exception], str]] = {
@@ -369,21 +369,21 @@ def jax() -> Any:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute with the library of the arrays, as on a device."""
-    monkeypatch.setattr(_devices, "SHARE_HOST", False)
+    monkeypatch.setattr(devices, "SHARE_HOST", False)
 
 
 def test_memory_of_the_host_is_shared_not_copied(torch: Any, jax: Any) -> None:
     tensor = torch.ones(3, 2, requires_grad=True)
-    assert _devices.local(tensor).__array_interface__["data"][0] == tensor.data_ptr()
+    assert devices.local(tensor).__array_interface__["data"][0] == tensor.data_ptr()
     array = jax.numpy.ones((64, 64))
-    assert np.shares_memory(_devices.local(array), np.asarray(array))
+    assert np.shares_memory(devices.local(array), np.asarray(array))
 
 
 @pytest.mark.parametrize("share", [True, False])
 def test_gradients_half_precision_and_strides(
     torch: Any, share: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_devices, "SHARE_HOST", share)
+    monkeypatch.setattr(devices, "SHARE_HOST", share)
     tensor = torch.tensor(X, requires_grad=True)
     assert float(vm.score(tensor)) == pytest.approx(float(vm.score(X)), rel=1e-12)
     assert tensor.grad is None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.data import frames as _frames
+from vendimeter.data import frames
 from vendimeter.data.arrays import as_rows, is_frame_column, is_table
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import RBF, Cosine, Match, On
@@ -123,7 +123,7 @@ def test_known_frames_are_left_as_they_are() -> None:
         None,
         TABLE["x"],
     ):
-        assert _frames.known(frame) is frame
+        assert frames.known(frame) is frame
 
 
 def test_a_class_made_of_pandas_own_is_one_of_pandas() -> None:
@@ -131,7 +131,7 @@ def test_a_class_made_of_pandas_own_is_one_of_pandas() -> None:
         pass
 
     frame = Frame({"a": ["x", "y", "y"]}, index=[5, 6, 7])
-    assert _frames.known(frame) is frame
+    assert frames.known(frame) is frame
     weights = pd.Series([0.5, 0.25, 0.25], index=[7, 6, 5])
     with pytest.raises(InputError, match="another order"):  # its index counts, as that of pandas' own does
         vm.score(frame, On("a", Match()), weights=weights)

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vendimeter.data import pictures as _picture_files
-from vendimeter.data import pictures as _pictures
+from vendimeter.data import pictures as picture_module
 from vendimeter.data.devices import to_host
-from vendimeter.data.pictures import decode, decoded, eight_bits, pictures, rgb_image
+from vendimeter.data.pictures import decode, decode_all, eight_bits, pictures, rgb_image
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 
 Image = pytest.importorskip("PIL.Image")
@@ -71,7 +70,7 @@ def test_every_way_to_pass_a_picture_gives_the_same_pixels(tmp_path: Path) -> No
         assert found.dtype == np.uint8
         np.testing.assert_array_equal(found, COLOUR)
         np.testing.assert_array_equal(np.asarray(rgb_image(item)), COLOUR)
-    for found in decoded(ways, None):
+    for found in decode_all(ways, None):
         np.testing.assert_array_equal(found, COLOUR)
 
 
@@ -142,7 +141,7 @@ def test_files_of_every_mode(tmp_path: Path) -> None:
         image.save(path)
         np.testing.assert_array_equal(decode(path), expected, err_msg=name)
         if image.mode in ("L", "1"):
-            assert _pictures.bands(path).ndim == 2, name
+            assert picture_module.bands(path).ndim == 2, name
 
 
 def test_transparency_is_on_white(tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ def test_transparency_is_on_white(tmp_path: Path) -> None:
     assert np.abs(decode(np.dstack([COLOUR, OPACITY])) - on_white(COLOUR, OPACITY)).max() <= 0.5 + 1e-9
     colour.save(tmp_path / "t.webp", lossless=True, exact=True)
     assert np.abs(decode(tmp_path / "t.webp") - on_white(COLOUR, OPACITY)).max() <= 0.5 + 1e-9
-    assert _pictures.bands(grey).ndim == 2
+    assert picture_module.bands(grey).ndim == 2
     for mode in ("RGBa", "La"):  # colours that are multiplied by their opacity already
         image = (colour if mode == "RGBa" else grey).convert(mode)
         flat = COLOUR if mode == "RGBa" else tripled(GREY)
@@ -359,9 +358,9 @@ def test_errors_name_the_file_and_the_item(tmp_path: Path) -> None:
         with pytest.raises(
             InputError, match=rf"^item {count}: the file '.*half\.png' is damaged or cut short"
         ):
-            list(decoded([good] * count + [tmp_path / "half.png"] + [good] * 30, None))
+            list(decode_all([good] * count + [tmp_path / "half.png"] + [good] * 30, None))
     with pytest.raises(InputError, match=r"^item 1: the picture \(200 bytes\) is damaged or cut short"):
-        list(decoded([good, good.read_bytes()[:200]], None))
+        list(decode_all([good, good.read_bytes()[:200]], None))
 
 
 def bomb(width: int, height: int) -> bytes:
@@ -454,13 +453,13 @@ def test_large_pictures_warn_of_nothing_and_no_setting_is_changed(monkeypatch: p
     assert Image.MAX_IMAGE_PIXELS == 30
     with pytest.raises(InputError, match="too large"):  # formats in which Pillow looks at its limit itself
         decode(saved(Image.fromarray(COLOUR), format="TIFF"))
-    monkeypatch.setattr(_picture_files, "LARGEST", 39)
+    monkeypatch.setattr(picture_module, "LARGEST", 39)
     with pytest.raises(InputError, match="10 × 4 pixels; expected at most 39"):
         decode(saved(small, format="PNG"))
 
 
 def test_only_plain_formats_are_read(tmp_path: Path) -> None:
-    assert not {"EPS", "PS", "WMF", "PDF", "FITS"} & set(_picture_files.FORMATS)
+    assert not {"EPS", "PS", "WMF", "PDF", "FITS"} & set(picture_module.FORMATS)
     for ending in ("eps", "pdf", "ico", "tga"):
         Image.fromarray(COLOUR).save(tmp_path / f"a.{ending}")
         with pytest.raises(InputError, match="not a picture in a known format"):
@@ -481,15 +480,15 @@ def test_without_pillow_arrays_still_work(monkeypatch: pytest.MonkeyPatch) -> No
 def test_threads_keep_the_order_and_stop_when_nobody_listens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_pictures, "WORTH", 0.0)  # threads whatever the time
+    monkeypatch.setattr(picture_module, "WORTH", 0.0)  # threads whatever the time
     paths = []
     for i in range(60):
         Image.fromarray(np.full((3, 3), i, dtype=np.uint8)).save(tmp_path / f"{i}.png")
         paths.append(tmp_path / f"{i}.png")
     mixed: list[Any] = [Image.open(path) if i % 3 == 0 else path for i, path in enumerate(paths)]
-    assert [int(found[0, 0]) for found in decoded(mixed, None)] == list(range(60))
-    assert [int(found[0, 0]) for found in decoded(paths * 2, (1, 1))] == [*range(60)] * 2
-    looking = decoded(paths, None)
+    assert [int(found[0, 0]) for found in decode_all(mixed, None)] == list(range(60))
+    assert [int(found[0, 0]) for found in decode_all(paths * 2, (1, 1))] == [*range(60)] * 2
+    looking = decode_all(paths, None)
     for _ in range(20):
         next(looking)
     assert any(thread.name.startswith("pictures") for thread in threading.enumerate())
@@ -598,17 +597,17 @@ def test_bands_of_a_large_picture_make_up_the_whole(monkeypatch: pytest.MonkeyPa
     clear.info["transparency"] = 3
     images["P with a clear colour"] = clear
     whole = {mode: decode(image) for mode, image in images.items()}
-    monkeypatch.setattr(_picture_files, "BAND", 60)
+    monkeypatch.setattr(picture_module, "BAND", 60)
     for mode, image in images.items():
         np.testing.assert_array_equal(decode(image), whole[mode], err_msg=mode)
 
 
 def test_so_many_pixels_are_read_at_a_time_by_all_threads() -> None:
-    room, inside, most = _picture_files._Room(100), [], []
+    budget, inside, most = picture_module._PixelBudget(100), [], []
     lock = threading.Lock()
 
     def take(pixels: int) -> None:
-        with room.taken(pixels):
+        with budget.reserve(pixels):
             with lock:
                 inside.append(pixels)
                 most.append(sum(inside))
@@ -623,14 +622,14 @@ def test_so_many_pixels_are_read_at_a_time_by_all_threads() -> None:
         thread.join()
     assert max(most) <= 100
     assert len(most) == 21
-    with room.taken(1000):  # what is larger than the room waits for all of it
+    with budget.reserve(1000):  # what is larger than the budget waits for all of it
         pass
 
 
 def test_formats_that_are_held_several_times_have_a_limit_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_picture_files, "LARGEST_WIDE", 39)
+    monkeypatch.setattr(picture_module, "LARGEST_WIDE", 39)
     small = Image.fromarray(COLOUR[:4, :10])
     assert decode(saved(small, format="PNG")).shape == (4, 10, 3)
     with pytest.raises(InputError, match="10 × 4 pixels; expected at most 39"):

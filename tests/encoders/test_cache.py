@@ -49,7 +49,7 @@ def read(folder: Path, keys: list[bytes]) -> dict[int, np.ndarray]:
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(cache, "_said", set())
+    monkeypatch.setattr(cache, "_warned", set())
 
 
 # -------------------------------------------------------------------------------------------------- write and read

@@ -15,7 +15,7 @@ import vendimeter as vm
 from vendimeter import encoders
 from vendimeter.encoders import Encoder, base
 from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, UnknownNameError
-from vendimeter.kernels import Embed
+from vendimeter.kernels import Embed, registry
 from vendimeter.kernels.description import describe, fingerprint, rebuild, same, shown
 from vendimeter.present import progress
 
@@ -64,9 +64,9 @@ def with_model(function: Any, **options: Any) -> Encoder:
 def fresh():
     Letters.seen.clear()
     Letters.loads.clear()
-    base._loaded.clear()
+    base._models.clear()
     yield
-    base._loaded.clear()
+    base._models.clear()
 
 
 # ----------------------------------------------------------------------------------------------------- vectors
@@ -84,7 +84,7 @@ def test_vectors_are_those_of_the_model_in_order_each_text_encoded_once(tmp_path
 
 def test_what_was_encoded_before_is_read_from_the_cache_and_the_model_not_loaded(tmp_path):
     first = Letters(cache=tmp_path)(TEXTS[:3])
-    base._loaded.clear()
+    base._models.clear()
     again = Letters(cache=str(tmp_path), batch_size=7)(TEXTS[:3])
     np.testing.assert_array_equal(first, again)
     assert Letters.loads == [""]
@@ -191,7 +191,7 @@ def test_a_model_is_loaded_once_and_a_few_stay():
     assert Letters.loads == ["x", "y", "z"]
     for salt in "1234567":
         Letters(salt, cache=False)(["a"])
-    assert len(base._loaded) == base.KEPT
+    assert len(base._models) == base.KEPT
     Letters("x", cache=False)(["a"])
     assert Letters.loads[-1] == "x"
 
@@ -505,7 +505,7 @@ def test_an_encoder_of_the_users_own_cannot_be_made_from_a_file():
 def test_encoders_are_asked_for_by_name():
     assert vm.kernels.as_kernel("sentences") == Embed(encoders.Sentences())
     assert vm.kernels.as_kernel("simcse") == Embed(encoders.SimCSE())
-    for name in vm.kernels._ENCODERS:
+    for name in registry.ENCODERS:
         kernel = vm.kernels.as_kernel(name)
         assert isinstance(kernel, Embed)
         assert isinstance(kernel.encoder, Encoder)

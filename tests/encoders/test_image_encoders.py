@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.encoders.imagenet import Inception, InceptionFID, Timm, downloaded, read_weights
+from vendimeter.encoders.imagenet import Inception, InceptionFID, Timm, download_weights, read_weights
 from vendimeter.encoders.images import CLIP, DINOv2, Pictures
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.kernels import Embed
@@ -402,7 +402,7 @@ def test_weights_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(
         InputError, match=r"(?s)weights of Net .*net-01234567\.pth.*HF_HUB_OFFLINE.*pass weights="
     ):
-        downloaded("https://example.invalid/net-01234567.pth", "Net")
+        download_weights("https://example.invalid/net-01234567.pth", "Net")
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
 
     def fail(*args: Any, **options: Any) -> None:
@@ -413,10 +413,12 @@ def test_weights_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(
         InputError, match=r"could not be downloaded from https://example\.invalid.*no route to host"
     ):
-        downloaded("https://example.invalid/net-01234567.pth", "Net")
+        download_weights("https://example.invalid/net-01234567.pth", "Net")
     (tmp_path / "checkpoints").mkdir(exist_ok=True)
     torch.save({"w": torch.ones(2)}, tmp_path / "checkpoints" / "net-01234567.pth")
-    assert torch.equal(downloaded("https://example.invalid/net-01234567.pth", "Net")["w"], torch.ones(2))
+    assert torch.equal(
+        download_weights("https://example.invalid/net-01234567.pth", "Net")["w"], torch.ones(2)
+    )
 
 
 def test_paths_of_weights_are_checked_at_once(tmp_path: Path) -> None:

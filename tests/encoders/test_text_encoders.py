@@ -23,7 +23,7 @@ import pytest
 import vendimeter as vm
 from vendimeter.encoders import Sentences, SimCSE, Transformer, base
 from vendimeter.encoders import hub as _hub
-from vendimeter.encoders.hub import folder_digest, uninitialised
+from vendimeter.encoders.hub import find_uninitialised, folder_digest
 from vendimeter.errors import InputError, MismatchError
 from vendimeter.kernels import Embed
 
@@ -108,9 +108,9 @@ def by_hand(folder: Path, text: str, pooling: str) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    base._loaded.clear()
+    base._models.clear()
     yield
-    base._loaded.clear()
+    base._models.clear()
 
 
 # ----------------------------------------------------------------------------------------------- any language model
@@ -409,7 +409,7 @@ def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
     before, inside, failed = state(), threading.Event(), []
 
     def first() -> None:
-        with _hub.loading() as said:
+        with _hub.silence_libraries() as said:
             inside.set()
             time.sleep(0.2)  # the other begins meanwhile, …
             loggers[0].warning("of the first")
@@ -417,7 +417,7 @@ def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
 
     def second() -> None:
         inside.wait(10)
-        with _hub.loading() as said, _hub.loading() as inner:
+        with _hub.silence_libraries() as said, _hub.silence_libraries() as inner:
             time.sleep(0.4)  # … and ends after it
             loggers[0].warning("of the second")
         failed.extend([] if (said, inner) == ([], ["of the second"]) else [said, inner])
@@ -434,9 +434,12 @@ def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
 def test_what_the_library_says_of_random_weights_is_understood():
     report = "LOAD REPORT from: x\nKey | Status | |\n---+---\n"
     report += "layer.{0...11}.w | \x1b[31mMISSING\x1b[0m | \na.b | UNEXPECTED |\n"
-    assert uninitialised([report]) == ["layer.{0...11}.w"]
-    assert uninitialised(["Some weights were newly initialized because the shapes did not match:\n- x"]) == []
-    assert uninitialised(["nothing of interest"]) == []
+    assert find_uninitialised([report]) == ["layer.{0...11}.w"]
+    assert (
+        find_uninitialised(["Some weights were newly initialized because the shapes did not match:\n- x"])
+        == []
+    )
+    assert find_uninitialised(["nothing of interest"]) == []
 
 
 # --------------------------------------------------------------------------------------------------------- the hub

@@ -21,7 +21,7 @@ from vendimeter.data.molecules import parse, parse_all, parts
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, On, RandomFeatures, RDKitFingerprint
 from vendimeter.kernels.description import describe, rebuild
-from vendimeter.kernels.molecules import _trees
+from vendimeter.kernels.molecules import _count_trees
 
 pytest.importorskip("rdkit")
 from rdkit import Chem, DataStructs, rdBase
@@ -453,10 +453,10 @@ def test_trees_of_bonds_are_counted_and_those_of_rings_not_too_few() -> None:
         molecule = Chem.MolFromSmiles(smiles)
         for most in (1, 3, 7):
             found = sum(map(len, Chem.FindAllSubgraphsOfLengthMToN(molecule, 1, most)))
-            assert _trees(molecule, most) == pytest.approx(found)
+            assert _count_trees(molecule, most) == pytest.approx(found)
     for smiles in ("C1CC1", "c1ccccc1", "C1CC2CCC1C2", "C12C3C4C1C5C2C3C45", bound_to_each_other(5)):
         molecule = Chem.MolFromSmiles(smiles)
-        assert _trees(molecule, 7) >= sum(map(len, Chem.FindAllSubgraphsOfLengthMToN(molecule, 1, 7)))
+        assert _count_trees(molecule, 7) >= sum(map(len, Chem.FindAllSubgraphsOfLengthMToN(molecule, 1, 7)))
 
 
 def test_few_large_molecules_are_held_at_a_time() -> None:

@@ -314,11 +314,11 @@ def test_hugging_face_tokenizers_from_a_folder(trained, tmp_path, how):
     name = str(folder / "tokenizer.json") if how == "file" else str(folder)
     expected = NGram(1, 4).similarity(pieces).dense()
     np.testing.assert_allclose(NGram(1, 4, tokenizer=name).similarity(TEXTS).dense(), expected, atol=1e-15)
-    loads = _tokenizers._loaded.cache_info().misses
+    loads = _tokenizers._load_cached.cache_info().misses
     np.testing.assert_allclose(
         BLEU(tokenizer=name, lowercase=True).similarity(TEXTS).dense(), BLEU().similarity(pieces).dense()
     )
-    assert _tokenizers._loaded.cache_info().misses == loads  # loaded once
+    assert _tokenizers._load_cached.cache_info().misses == loads  # loaded once
     kernel = rebuild(describe(NGram(tokenizer=name)))
     assert vm.score(TEXTS, kernel) == vm.score(TEXTS, NGram(tokenizer=name))
 

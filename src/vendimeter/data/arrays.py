@@ -1,8 +1,8 @@
-"""What the user passed → items, or rows of numbers: arrays of any library, SciPy sparse, columns of frame libraries.
+"""Samples as the user passed them → items, or rows of numbers: arrays, sparse arrays, columns of any frame library.
 
 Arrays on a device stay there (see `devices`). Libraries are looked up in `sys.modules`, never imported to find out
 what an object is: who has a sparse array or a frame has imported its library already. Frames of libraries beyond
-pandas, polars and Arrow become one of these in `_frames.known`.
+pandas, polars and Arrow become one of these in `frames.known`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,30 @@ from vendimeter.data.devices import is_foreign, is_real, local
 from vendimeter.data.frames import is_strange_column, is_strange_table, known, vectors
 from vendimeter.errors import EmptyError, InputError, brief, shape_of
 
-BLOCK_BYTES = 8 << 20  # working blocks are about this large: they fit the cache, and memory stays bounded
+__all__ = [
+    "BLOCK_BYTES",
+    "EMPTY",
+    "as_list",
+    "as_rows",
+    "blocks",
+    "csr",
+    "is_frame_column",
+    "is_missing",
+    "is_sparse",
+    "is_table",
+    "is_text",
+    "length",
+    "plain",
+    "refuse_masked",
+    "refuse_set",
+    "take",
+    "to_list",
+    "to_numpy",
+    "unwrapped",
+]
+
+# Working blocks are about this large: they fit the cache, and memory stays bounded.
+BLOCK_BYTES = 8 << 20
 
 _TABLES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
 _COLUMNS = {
@@ -31,7 +54,7 @@ LONGEST_PATH = 4096  # characters
 EMPTY = "samples is empty; the diversity of nothing is undefined."
 
 
-# ---------------------------------------------------------------------------------------------------- what is it?
+# ---------------------------------------------------------------------------------------- what the user passed
 
 
 def is_sparse(value: Any) -> bool:
@@ -51,7 +74,7 @@ def _is_any(value: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def is_table(value: Any) -> bool:
-    """Whether this is a frame of any library: pandas, polars, Arrow, or what `_frames` knows."""
+    """Whether this is a frame of any library: pandas, polars, Arrow, or what `frames` knows."""
     return _is_any(value, _TABLES) or is_strange_table(value)
 
 
@@ -82,21 +105,21 @@ def is_missing(value: Any) -> bool:
 
 
 def refuse_set(samples: Any, what: str) -> None:
-    """Weights and labels belong to items by position, and a set has none."""
+    """Refuse a set where weights or labels go by position, which its items do not have."""
     if isinstance(samples, set | frozenset):
         raise InputError(f"samples is a set, which has no order, and {what} go by position; expected a list.")
 
 
 def refuse_masked(value: Any, what: str, option: str | None = None) -> None:
-    """A mask would be dropped in silence."""
-    listed = isinstance(value, list | tuple)
+    """Refuse masked arrays, whose mask would be dropped in silence."""
+    is_list = isinstance(value, list | tuple)
     if isinstance(value, np.ma.MaskedArray) or (
-        listed and any(isinstance(v, np.ma.MaskedArray) for v in value)
+        is_list and any(isinstance(v, np.ma.MaskedArray) for v in value)
     ):
         raise InputError(f"{what} is a masked array; fill or drop the masked values first.", option=option)
 
 
-# ----------------------------------------------------------------------------------------------------- as columns
+# ------------------------------------------------------------------------------- columns, positions and blocks
 
 
 def to_numpy(column: Any) -> np.ndarray:
@@ -131,12 +154,14 @@ def plain(value: Any) -> Any:
 
 
 def unwrapped(items: Any) -> Any:
-    """A list with arrays of other libraries: one array where they are alike, else all of them on the host."""
+    """A list of arrays of other libraries as one array where library, shape and dtype agree; else as NumPy arrays."""
     if not isinstance(items, list | tuple) or not any(is_foreign(item) for item in items):
         return items
     items = [local(item) for item in items]
-    alike = all(is_foreign(item) for item in items) and len({devices.namespace(item) for item in items}) == 1
-    if alike and len({(tuple(item.shape), item.dtype) for item in items}) == 1:
+    one_library = (
+        all(is_foreign(item) for item in items) and len({devices.namespace(item) for item in items}) == 1
+    )
+    if one_library and len({(tuple(item.shape), item.dtype) for item in items}) == 1:
         return devices.namespace(items[0]).stack(items)
     return [devices.to_host(item) if is_foreign(item) else item for item in items]
 
@@ -178,7 +203,7 @@ def take(samples: Any, index: np.ndarray | slice) -> Any:
 
 
 def blocks(count: int, width: int, itemsize: int = 8, most: int = BLOCK_BYTES) -> list[slice]:
-    """Slices that cut `count` rows into blocks of about BLOCK_BYTES, or of `most`."""
+    """Slices that cut `count` rows into blocks of about `most` bytes."""
     step = max(1, min(count, most // max(1, width * itemsize)))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
@@ -211,7 +236,7 @@ def as_list(samples: Any, *, kernel: str) -> Any:
             raise EmptyError(EMPTY)
         return csr(samples)
     if is_table(samples) or isinstance(samples, Mapping):
-        raise _unnamed_column(kernel)
+        raise _unnamed_column_error(kernel)
     if length(samples) == 0:
         raise EmptyError(EMPTY)
     if is_foreign(samples):
@@ -230,8 +255,8 @@ def as_list(samples: Any, *, kernel: str) -> Any:
         ) from None
 
 
-def _unnamed_column(kernel: str) -> InputError:
-    if not _is_kernel(kernel):
+def _unnamed_column_error(kernel: str) -> InputError:
+    if not _names_kernel(kernel):
         return InputError(
             f"samples is a table, and {kernel} takes one collection; expected a column of it, such as table['text'], "
             "or an array of its numbers."
@@ -258,22 +283,22 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
         Whether sparse rows are of no use to this kernel.
     """
     if isinstance(samples, str):
-        raise _strings(kernel)
+        raise _strings_error(kernel)
     samples = known(samples)
-    column = is_frame_column(samples) and len(samples) > 0
-    found = vectors(samples, kernel) if column else None
-    items = as_list(samples, kernel=kernel) if found is None else found
+    is_column = is_frame_column(samples) and len(samples) > 0
+    vector_rows = vectors(samples, kernel) if is_column else None
+    items = as_list(samples, kernel=kernel) if vector_rows is None else vector_rows
     if is_sparse(items):
-        return _sparse_rows(items, kernel, dense)
+        return _check_sparse(items, kernel, dense)
     if is_text(items):
-        raise _strings(kernel)
-    ready = is_foreign(items) or (isinstance(items, np.ndarray) and items.dtype != object)
-    rows = items if ready else _stack(items, kernel)
+        raise _strings_error(kernel)
+    is_array = is_foreign(items) or (isinstance(items, np.ndarray) and items.dtype != object)
+    rows = items if is_array else _stack(items, kernel)
     if not is_real(rows):
-        split = (
+        advice = (
             " Split complex numbers into real and imaginary columns." if "complex" in str(rows.dtype) else ""
         )
-        raise InputError(f"samples has dtype {rows.dtype}; {kernel} expected real numbers.{split}")
+        raise InputError(f"samples has dtype {rows.dtype}; {kernel} expected real numbers.{advice}")
     if rows.ndim == 1 and scalars:
         rows = rows[:, None]
     if rows.ndim != 2:
@@ -282,10 +307,12 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
             hint = "join a list of arrays first, with numpy.concatenate or torch.cat, or pass the one with the samples"
         if rows.ndim < 2:
             hint = "for plain numbers use kernel=vendimeter.kernels.RBF(σ) or Laplacian(scale)"
-            hint = hint if _is_kernel(kernel) else "pass samples[:, None] if each is a vector of one number"
+            hint = (
+                hint if _names_kernel(kernel) else "pass samples[:, None] if each is a vector of one number"
+            )
         raise InputError(
             f"samples has shape {shape_of(rows.shape)}; {kernel} expected one vector a row: {hint}.",
-            option="kernel" if rows.ndim < 2 and _is_kernel(kernel) else None,
+            option="kernel" if rows.ndim < 2 and _names_kernel(kernel) else None,
         )
     if rows.shape[1] == 0:
         raise InputError(
@@ -294,15 +321,15 @@ def as_rows(samples: Any, *, kernel: str, scalars: bool = False, dense: bool = F
     return rows
 
 
-def _is_kernel(name: str) -> bool:
-    """Whether a kernel wants the samples, for which another can be taken, and not a metric."""
+def _names_kernel(name: str) -> bool:
+    """Whether the name in a message is that of a kernel, in whose place another can be taken, and not of a metric."""
     return name.endswith("kernel") or name.startswith(
         ("a kernel", "a function", "the function", "the encoder")
     )
 
 
-def _strings(kernel: str) -> InputError:
-    if not _is_kernel(kernel):
+def _strings_error(kernel: str) -> InputError:
+    if not _names_kernel(kernel):
         return InputError(
             f"the items are strings, and {kernel} compares vectors; expected rows of numbers, such as an encoder of "
             "vendimeter.encoders gives."
@@ -321,23 +348,23 @@ def _stack(items: Any, kernel: str) -> Any:
     if is_foreign(items):
         return items
     # A column of pandas holds arrays or lists as objects; as a list they become one array in one go.
-    objects = isinstance(items, np.ndarray) and items.ndim == 1
+    is_object_column = isinstance(items, np.ndarray) and items.ndim == 1
     try:
-        rows = np.asarray(items.tolist() if objects else items)
-        if rows.dtype.kind in "buif" if objects else rows.dtype != object:
+        rows = np.asarray(items.tolist() if is_object_column else items)
+        if rows.dtype.kind in "buif" if is_object_column else rows.dtype != object:
             return rows
     except ValueError:
         pass
     if isinstance(items, np.ndarray) and items.ndim > 1:
         items = list(items)
-    first = None
+    first_shape = None
     for i, item in enumerate(items):
         if is_missing(item):
             raise InputError(
                 f"item {i} is missing ({brief(item)}); {kernel} expected numbers. Fill or drop it.", item=i
             )
         if isinstance(item, str | bytes):
-            raise _strings(kernel)
+            raise _strings_error(kernel)
         try:
             vector = np.asarray(item)
         except ValueError:
@@ -349,29 +376,33 @@ def _stack(items: Any, kernel: str) -> Any:
                     f"item {i} holds {brief(gap)}; {kernel} expected numbers. Fill it, or drop the item.",
                     item=i,
                 )
-            vector = _numbers(vector)
+            vector = _as_numbers(vector)
         if vector.dtype.kind not in "buif":
             raise InputError(
                 f"item {i} is a {type(item).__name__}; {kernel} expected vectors of numbers."
                 + (
                     " For other items pass a kernel made for them, or a function k(a, b)."
-                    if _is_kernel(kernel)
+                    if _names_kernel(kernel)
                     else ""
                 ),
                 item=i,
             )
-        first = vector.shape if first is None else first
-        if vector.shape != first:
+        first_shape = vector.shape if first_shape is None else first_shape
+        if vector.shape != first_shape:
             raise InputError(
-                f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first)}; "
+                f"item {i} has shape {shape_of(vector.shape)} and item 0 has shape {shape_of(first_shape)}; "
                 f"{kernel} expected vectors of one length."
-                + (" Of a batch with labels pass the samples alone, batch[0]." if len(first) > 1 else ""),
+                + (
+                    " Of a batch with labels pass the samples alone, batch[0]."
+                    if len(first_shape) > 1
+                    else ""
+                ),
                 item=i,
             )
-    return np.asarray([_numbers(np.asarray(item)) for item in items])
+    return np.asarray([_as_numbers(np.asarray(item)) for item in items])
 
 
-def _numbers(vector: np.ndarray) -> np.ndarray:
+def _as_numbers(vector: np.ndarray) -> np.ndarray:
     """An object array of plain numbers as an array of numbers."""
     if vector.dtype != object:
         return vector
@@ -381,7 +412,7 @@ def _numbers(vector: np.ndarray) -> np.ndarray:
         return vector
 
 
-def _sparse_rows(rows: Any, kernel: str, dense: bool) -> Any:
+def _check_sparse(rows: Any, kernel: str, dense: bool) -> Any:
     if dense:
         raise InputError(f"samples is sparse and {kernel} needs dense vectors; pass samples.toarray().")
     if len(rows.shape) != 2:

@@ -16,19 +16,24 @@ from vendimeter.optional import require
 
 __all__ = [
     "Flaws",
+    "chunks",
     "column",
     "flaws",
     "is_pictures",
+    "is_texts_once",
     "is_vectors",
     "kept_rows",
     "library",
+    "longest_entry",
+    "may_share",
     "pathed",
+    "row_bytes",
     "shape",
-    "stored",
+    "unwrap",
     "values",
 ]
 
-MISSING, GAP, LENGTH, ENCODING = 1, 2, 3, 4
+MISSING, GAP, LENGTH, ENCODING = 1, 2, 3, 4  # what is wrong with a row
 
 
 def library() -> Any:
@@ -105,7 +110,7 @@ def is_pictures(kind: Any) -> bool:
     return bool(names) and names <= {"bytes", "path"}
 
 
-def stored(array: Any) -> Any:
+def unwrap(array: Any) -> Any:
     """An array without what wraps it: extension types, runs of equal values, a dictionary of lists."""
     pa = library()
     types = pa.types
@@ -116,8 +121,8 @@ def stored(array: Any) -> Any:
             array = array.dictionary_decode()
         elif types.is_string_view(array.type) or types.is_binary_view(array.type):
             # As bytes first: a cast of texts stops at what is no UTF-8, and such rows are named one by one.
-            held = array.cast(pa.binary_view()).cast(pa.large_binary())
-            array = held.view(pa.large_string()) if types.is_string_view(array.type) else held
+            binary = array.cast(pa.binary_view()).cast(pa.large_binary())
+            array = binary.view(pa.large_string()) if types.is_string_view(array.type) else binary
         elif types.is_run_end_encoded(array.type):
             compute = require("pyarrow.compute", extra="files", purpose="reading Arrow data")
             array = compute.run_end_decode(array)
@@ -125,9 +130,9 @@ def stored(array: Any) -> Any:
             return array
 
 
-def _decoded(array: Any) -> Any:
+def _decode_dictionary(array: Any) -> Any:
     """A dictionary array as its values; Arrow itself cannot do so for texts in views, as Polars has them."""
-    return stored(array.dictionary).take(array.indices)
+    return unwrap(array.dictionary).take(array.indices)
 
 
 def _lengths(lists: Any) -> np.ndarray:
@@ -139,7 +144,7 @@ def _lengths(lists: Any) -> np.ndarray:
     return (lengths.fill_null(0) if lengths.null_count else lengths).to_numpy()
 
 
-# ------------------------------------------------------------------------------------------------------- how large
+# ------------------------------------------------------------------------------------------------- bytes per row
 
 
 def may_share(kind: Any) -> bool:
@@ -188,17 +193,17 @@ def row_bytes(array: Any) -> np.ndarray:
     if width is not None:
         return np.full(n, width, dtype=np.int64)
     if types.is_dictionary(kind):
-        entries = row_bytes(array.dictionary)
-        places = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        return entries[places] if len(entries) else np.zeros(n, dtype=np.int64)
+        entry_bytes = row_bytes(array.dictionary)
+        indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return entry_bytes[indices] if len(entry_bytes) else np.zeros(n, dtype=np.int64)
     if types.is_run_end_encoded(kind):
         ends = array.run_ends.to_numpy(zero_copy_only=False).astype(np.int64)
         return row_bytes(array.values)[
             np.searchsorted(ends, np.arange(array.offset, array.offset + n), "right")
         ]
     if types.is_string_view(kind) or types.is_binary_view(kind):
-        words = np.frombuffer(array.buffers()[1], np.int32) if n else np.zeros(0, np.int32)
-        return words[4 * array.offset : 4 * (array.offset + n) : 4].astype(np.int64)
+        view_words = np.frombuffer(array.buffers()[1], np.int32) if n else np.zeros(0, np.int32)
+        return view_words[4 * array.offset : 4 * (array.offset + n) : 4].astype(np.int64)
     if _is_list(kind) or types.is_map(kind):
         return _list_bytes(array) if n else np.zeros(0, dtype=np.int64)
     if types.is_struct(kind):
@@ -206,10 +211,12 @@ def row_bytes(array: Any) -> np.ndarray:
     if types.is_union(kind):
         return _union_bytes(array)
     # Texts and bytes, between their offsets.
-    form = np.int64 if types.is_large_string(kind) or types.is_large_binary(kind) else np.int32
-    held = array.buffers()[1]
-    ends = np.frombuffer(held, form)[array.offset : array.offset + n + 1] if n and held else np.zeros(n + 1)
-    return np.diff(ends).astype(np.int64)
+    offset_type = np.int64 if types.is_large_string(kind) or types.is_large_binary(kind) else np.int32
+    offset_buffer = array.buffers()[1]
+    if not (n and offset_buffer):
+        return np.zeros(n, dtype=np.int64)
+    offsets = np.frombuffer(offset_buffer, offset_type)[array.offset : array.offset + n + 1]
+    return np.diff(offsets).astype(np.int64)
 
 
 def _width(kind: Any) -> int | None:
@@ -231,23 +238,21 @@ def _width(kind: Any) -> int | None:
 
 
 def _list_bytes(array: Any) -> np.ndarray:
-    """The same of lists, whose entries are counted once however many lists they belong to."""
+    """How many bytes each list stands for; its entries are counted in each list that they belong to."""
     types, kind, n = library().types, array.type, len(array)
     if types.is_fixed_size_list(kind):
-        held = row_bytes(array.values.slice(array.offset * kind.list_size, n * kind.list_size))
-        return held.reshape(n, kind.list_size).sum(axis=1)
-    large = types.is_large_list(kind) or types.is_large_list_view(kind)
-    form, views = (
-        (np.int64 if large else np.int32),
-        types.is_list_view(kind) or types.is_large_list_view(kind),
-    )
-    places = np.frombuffer(array.buffers()[1], form)
-    if views:
-        starts = places[array.offset : array.offset + n].astype(np.int64)
-        sizes = np.frombuffer(array.buffers()[2], form)[array.offset : array.offset + n]
+        entry_bytes = row_bytes(array.values.slice(array.offset * kind.list_size, n * kind.list_size))
+        return entry_bytes.reshape(n, kind.list_size).sum(axis=1)
+    is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+    offset_type = np.int64 if is_large else np.int32
+    is_view = types.is_list_view(kind) or types.is_large_list_view(kind)
+    offsets = np.frombuffer(array.buffers()[1], offset_type)
+    if is_view:
+        starts = offsets[array.offset : array.offset + n].astype(np.int64)
+        sizes = np.frombuffer(array.buffers()[2], offset_type)[array.offset : array.offset + n]
         stops = np.where(array.is_valid().to_numpy(zero_copy_only=False), starts + sizes, starts)
     else:
-        ends = places[array.offset : array.offset + n + 1].astype(np.int64)
+        ends = offsets[array.offset : array.offset + n + 1].astype(np.int64)
         starts, stops = ends[:-1], ends[1:]
     entries = array.values
     if types.is_map(kind):
@@ -256,26 +261,26 @@ def _list_bytes(array: Any) -> np.ndarray:
     if width is not None:
         return (stops - starts) * width
     # Lists that follow each other need no more than their own entries.
-    low, high = (0, len(entries)) if views else (int(starts[0]), int(stops[-1]))
-    total = np.concatenate([[0], np.cumsum(row_bytes(entries.slice(low, high - low)))])
-    return total[stops - low] - total[starts - low]
+    low, high = (0, len(entries)) if is_view else (int(starts[0]), int(stops[-1]))
+    cumulated = np.concatenate([[0], np.cumsum(row_bytes(entries.slice(low, high - low)))])
+    return cumulated[stops - low] - cumulated[starts - low]
 
 
 def _union_bytes(array: Any) -> np.ndarray:
-    n, dense = len(array), array.type.mode == "dense"
+    n, is_dense = len(array), array.type.mode == "dense"
     if not n:
         return np.zeros(0, dtype=np.int64)
     buffers, rows = array.buffers(), slice(array.offset, array.offset + n)
     codes = np.frombuffer(buffers[1], np.int8)[rows]
-    places = np.frombuffer(buffers[2], np.int32)[rows] if dense else np.arange(n)
-    found = np.zeros(n, dtype=np.int64)
+    offsets = np.frombuffer(buffers[2], np.int32)[rows] if is_dense else np.arange(n)
+    sizes = np.zeros(n, dtype=np.int64)
     for i, code in enumerate(array.type.type_codes):
-        here = codes == code
-        found[here] = row_bytes(array.field(i))[places[here]]
-    return found
+        has_code = codes == code
+        sizes[has_code] = row_bytes(array.field(i))[offsets[has_code]]
+    return sizes
 
 
-# ---------------------------------------------------------------------------------------------- what is wrong with it
+# ------------------------------------------------------------------------------------------------- unusable rows
 
 
 def shape(array: Any) -> tuple[int, ...] | None:
@@ -283,17 +288,17 @@ def shape(array: Any) -> tuple[int, ...] | None:
     if not is_vectors(array.type):
         return None
     for part in chunks(array):
-        for row in np.flatnonzero(stored(part).is_valid().to_numpy(zero_copy_only=False)).tolist():
-            level, found = stored(part).slice(row, 1), []
+        for row in np.flatnonzero(unwrap(part).is_valid().to_numpy(zero_copy_only=False)).tolist():
+            level, widths = unwrap(part).slice(row, 1), []
             while _is_list(level.type) and not level.null_count and len(level):
-                sizes = _lengths(level)
-                if (sizes != sizes[0]).any():
+                lengths = _lengths(level)
+                if (lengths != lengths[0]).any():
                     break
-                found.append(int(sizes[0]))
-                level = stored(level.flatten())
+                widths.append(int(lengths[0]))
+                level = unwrap(level.flatten())
             else:
                 if not level.null_count:
-                    return tuple(found)
+                    return tuple(widths)
     return None
 
 
@@ -304,23 +309,24 @@ def chunks(array: Any) -> list[Any]:
 
 def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
     """The rows of an array that have no value, a gap in a list, or a vector of another shape than `expected`."""
-    array = stored(array)
+    array = unwrap(array)
     types = library().types
     if types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = _decoded(array)
+        array = _decode_dictionary(array)
     codes = np.zeros(len(array), dtype=np.int8)
-    seen = np.zeros(len(array), dtype=np.int64)
+    seen_lengths = np.zeros(len(array), dtype=np.int64)
     if is_vectors(array.type):
-        if expected is None or _stacked(array, expected) is None:
-            _mark_vectors(array, expected or (), codes, seen)
+        if expected is None or _stack(array, expected) is None:
+            _mark_vectors(array, expected or (), codes, seen_lengths)
     else:
         _mark_gaps(array, codes)
-    texts = stored(array.dictionary) if types.is_dictionary(array.type) else array
+    texts = unwrap(array.dictionary) if types.is_dictionary(array.type) else array
     if _is_text(texts.type):
-        wrong = _undecodable(texts)
-        if texts is not array and len(wrong):
-            wrong = np.flatnonzero(np.isin(array.indices.fill_null(-1).to_numpy(zero_copy_only=False), wrong))
-        codes[wrong] = np.where(codes[wrong] == 0, ENCODING, codes[wrong])
+        undecodable = _undecodable(texts)
+        if texts is not array and len(undecodable):
+            indices = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            undecodable = np.flatnonzero(np.isin(indices, undecodable))
+        codes[undecodable] = np.where(codes[undecodable] == 0, ENCODING, codes[undecodable])
     rows = np.flatnonzero(codes)
     if not len(rows):
         return None
@@ -329,8 +335,9 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
         if codes[row] == LENGTH:
             if expected is not None and len(expected) > 1:
                 first = shape_of(expected)
-                return f"has a list of length {seen[row]} in it and the first is of shape {first}"
-            return f"has a vector of length {seen[row]} and the first has length {(expected or (0,))[0]}"
+                return f"has a list of length {seen_lengths[row]} in it and the first is of shape {first}"
+            first_length = expected[0] if expected else 0
+            return f"has a vector of length {seen_lengths[row]} and the first has length {first_length}"
         return {
             MISSING: "is missing (null)",
             GAP: "has a gap (null) in its list",
@@ -340,7 +347,7 @@ def flaws(array: Any, expected: tuple[int, ...] | None = None) -> Flaws | None:
     return Flaws(rows, reason)
 
 
-def _mark_vectors(array: Any, expected: tuple[int, ...], codes: np.ndarray, seen: np.ndarray) -> None:
+def _mark_vectors(array: Any, expected: tuple[int, ...], codes: np.ndarray, seen_lengths: np.ndarray) -> None:
     level, owner = array, np.arange(len(array))  # of each entry of the level, the row that it belongs to
     for depth in range(len(expected) or 1):
         if not _is_list(level.type):
@@ -348,12 +355,12 @@ def _mark_vectors(array: Any, expected: tuple[int, ...], codes: np.ndarray, seen
         _mark_nulls(level, owner, codes, MISSING if depth == 0 else GAP)
         lengths = _lengths(level)
         if expected:
-            odd = (lengths != expected[depth]) & level.is_valid().to_numpy(zero_copy_only=False)
-            fresh = odd & (codes[owner] == 0)
-            seen[owner[fresh]] = lengths[fresh]
-            codes[owner[fresh]] = LENGTH
+            differs = (lengths != expected[depth]) & level.is_valid().to_numpy(zero_copy_only=False)
+            first_flaw = differs & (codes[owner] == 0)
+            seen_lengths[owner[first_flaw]] = lengths[first_flaw]
+            codes[owner[first_flaw]] = LENGTH
         owner = np.repeat(owner, lengths)
-        level = stored(level.flatten())
+        level = unwrap(level.flatten())
     if not _is_list(level.type):
         _mark_nulls(level, owner, codes, GAP)
 
@@ -367,7 +374,7 @@ def _mark_gaps(array: Any, codes: np.ndarray) -> None:
         _mark_nulls(level, owner, codes, code)
         if not (nested and _is_list(level.type)):
             return
-        owner, level, code = np.repeat(owner, _lengths(level)), stored(level.flatten()), GAP
+        owner, level, code = np.repeat(owner, _lengths(level)), unwrap(level.flatten()), GAP
 
 
 def _mark_nulls(level: Any, owner: np.ndarray, codes: np.ndarray, code: int) -> None:
@@ -382,22 +389,22 @@ def _undecodable(texts: Any) -> np.ndarray:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
+        contents = texts.cast(pa.large_binary()).to_pylist()
         return np.array(
-            [i for i, held in enumerate(texts.cast(pa.large_binary()).to_pylist()) if _is_odd(held)],
-            dtype=np.int64,
+            [i for i, content in enumerate(contents) if _is_invalid_utf8(content)], dtype=np.int64
         )
     return np.zeros(0, dtype=np.int64)
 
 
-def _is_odd(held: bytes | None) -> bool:
+def _is_invalid_utf8(content: bytes | None) -> bool:
     try:
-        (held or b"").decode("utf-8")
+        (content or b"").decode("utf-8")
     except UnicodeDecodeError:
         return True
     return False
 
 
-# ------------------------------------------------------------------------------------------------------ what it holds
+# -------------------------------------------------------------------------------------------------------- values
 
 
 def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
@@ -409,19 +416,21 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     # The one extension type whose storage does not say its shape.
     if isinstance(array.type, pa.FixedShapeTensorType):
         return array.to_numpy_ndarray()
-    array = stored(array)
+    array = unwrap(array)
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
         # Only the entries that occur here: a batch of a file comes with the dictionary of many batches.
-        used, places = _used(array.indices.to_numpy(), len(array.dictionary))
-        entries = values(stored(array.dictionary).take(pa.array(used)), expected)
-        return entries[places] if isinstance(entries, np.ndarray) else [entries[i] for i in places.tolist()]
+        used_entries, positions = _find_used(array.indices.to_numpy(), len(array.dictionary))
+        entries = values(unwrap(array.dictionary).take(pa.array(used_entries)), expected)
+        if isinstance(entries, np.ndarray):
+            return entries[positions]
+        return [entries[i] for i in positions.tolist()]
     if is_vectors(kind):
-        rows = _stacked(array, expected if expected is not None else shape(array) or (0,))
+        rows = _stack(array, expected if expected is not None else shape(array) or (0,))
         assert rows is not None, "flaws were not left out"
         return rows
     if _is_number(kind):
-        return _numbers(array)
+        return _to_numbers(array)
     if types.is_date(kind) or types.is_timestamp(kind):
         zone = "UTC" if types.is_timestamp(kind) and kind.tz is not None else "naive"
         days = array.cast(pa.date32()) if types.is_date(kind) else array
@@ -433,59 +442,60 @@ def values(array: Any, expected: tuple[int, ...] | None = None) -> Any:
     return array.to_pylist()
 
 
-def _used(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _find_used(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The entries of a dictionary that occur, in order, and for each index which of them it is."""
     if count > 4 * len(indices):
         return np.unique(indices, return_inverse=True)
-    there = np.zeros(count, dtype=bool)
-    there[indices] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[indices]
+    occurs = np.zeros(count, dtype=bool)
+    occurs[indices] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[indices]
 
 
-def _numbers(array: Any) -> np.ndarray:
+def _to_numbers(array: Any) -> np.ndarray:
     pa = library()
     if pa.types.is_decimal(array.type):
         # Whole ones stay whole: they may be names of things. What is beyond 64 bits stays a number of Python's.
         if array.type.scale <= 0:
-            whole = array.to_pylist()
+            decimals = array.to_pylist()
             try:
-                return np.array([int(value) for value in whole], dtype=np.int64)
+                return np.array([int(value) for value in decimals], dtype=np.int64)
             except OverflowError:
-                return np.array([int(value) for value in whole], dtype=object)
+                return np.array([int(value) for value in decimals], dtype=object)
         array = array.cast(pa.float64())
     return array.to_numpy(zero_copy_only=False)
 
 
-def _stacked(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
+def _stack(array: Any, expected: tuple[int, ...]) -> np.ndarray | None:
     """Vectors of one shape as an array of rows, without a copy; None where there is a flaw."""
     level = array
     for width in expected:
         if not _is_list(level.type) or level.null_count or (_lengths(level) != width).any():
             return None
-        level = stored(level.flatten())
+        level = unwrap(level.flatten())
     if _is_list(level.type):  # lists of no lists at all
         return np.zeros((len(array), *expected, 0)) if not len(level) else None
     if library().types.is_dictionary(level.type):
         level = level.dictionary_decode()
-    return None if level.null_count else _numbers(level).reshape(len(array), *expected)
+    return None if level.null_count else _to_numbers(level).reshape(len(array), *expected)
 
 
 def pathed(array: Any) -> Iterator[tuple[int, str | None]]:
     """The records of pictures that are there but hold no bytes: each with its path, None where that is no text."""
-    array, types = stored(array), library().types
-    bare = array.is_valid().to_numpy(zero_copy_only=False)
+    array, types = unwrap(array), library().types
+    without_bytes = array.is_valid().to_numpy(zero_copy_only=False)
     if array.type.get_field_index("bytes") >= 0:
-        held = stored(array.field("bytes"))
+        contents = unwrap(array.field("bytes"))
         # What is called bytes and is text would be opened as a path.
-        if _is_bytes(held.type.value_type if types.is_dictionary(held.type) else held.type):
-            bare = bare & held.is_null().to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(bare)
+        if _is_bytes(contents.type.value_type if types.is_dictionary(contents.type) else contents.type):
+            without_bytes = without_bytes & contents.is_null().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(without_bytes)
     paths: list[bytes | None] = [None] * len(rows)
     if len(rows) and array.type.get_field_index("path") >= 0:
-        named = stored(array.field("path")).take(library().array(rows))
-        named = _decoded(named) if types.is_dictionary(named.type) else named
-        if _is_text(named.type):
-            paths = named.cast(library().large_binary()).to_pylist()  # nothing makes them UTF-8
+        path_column = unwrap(array.field("path")).take(library().array(rows))
+        if types.is_dictionary(path_column.type):
+            path_column = _decode_dictionary(path_column)
+        if _is_text(path_column.type):
+            paths = path_column.cast(library().large_binary()).to_pylist()  # nothing makes them UTF-8
     for row, path in zip(rows.tolist(), paths, strict=True):
         yield row, None if path is None else path.decode("utf-8", "surrogateescape")
 
@@ -495,8 +505,8 @@ def kept_rows(array: Any, keep: np.ndarray) -> Any:
     if keep.all():
         return array
     pa = library()
-    whole = array if isinstance(array.type, pa.FixedShapeTensorType) else stored(array)
-    return whole.filter(pa.array(keep))  # Arrow filters what is stored, and not every type that wraps it
+    storage = array if isinstance(array.type, pa.FixedShapeTensorType) else unwrap(array)
+    return storage.filter(pa.array(keep))  # Arrow filters what is stored, and not every type that wraps it
 
 
 def column(array: Any, refuse: Callable[[int, str], None]) -> tuple[Any, np.ndarray | None]:
@@ -518,28 +528,24 @@ def column(array: Any, refuse: Callable[[int, str], None]) -> tuple[Any, np.ndar
     ([[1, 2], [3, 4]], [0, 2])
     """
     expected, start = shape(array), 0
-    found: list[Any] = []
+    usable_parts: list[Any] = []
     kept: list[np.ndarray] = []
-    whole = True
+    complete = True
     for part in chunks(array):
         keep = np.ones(len(part), dtype=bool)
-        for row, reason in _listed(flaws(part, expected)):
-            refuse(start + row, reason)
-            keep[row] = whole = False
+        part_flaws = flaws(part, expected)
+        if part_flaws is not None:
+            for row in part_flaws.rows.tolist():
+                refuse(start + row, part_flaws.reason(row))
+                keep[row] = complete = False
         if keep.any():
-            found.append(values(kept_rows(part, keep), expected))
+            usable_parts.append(values(kept_rows(part, keep), expected))
         kept.append(start + np.flatnonzero(keep))
         start += len(part)
-    if not found:
-        joined: Any = []
-    elif all(isinstance(one, np.ndarray) for one in found):
-        joined = found[0] if len(found) == 1 else np.concatenate(found)
+    if not usable_parts:
+        usable_rows: Any = []
+    elif all(isinstance(part, np.ndarray) for part in usable_parts):
+        usable_rows = usable_parts[0] if len(usable_parts) == 1 else np.concatenate(usable_parts)
     else:
-        joined = [value for one in found for value in one]
-    return joined, None if whole else np.concatenate(kept)
-
-
-def _listed(found: Flaws | None) -> Iterator[tuple[int, str]]:
-    if found is not None:
-        for row in found.rows.tolist():
-            yield row, found.reason(row)
+        usable_rows = [value for part in usable_parts for value in part]
+    return usable_rows, None if complete else np.concatenate(kept)

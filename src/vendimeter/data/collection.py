@@ -11,12 +11,29 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vendimeter.data import frames
-from vendimeter.data.arrays import take
-from vendimeter.data.arrays import to_list as plain_list
+from vendimeter.data.arrays import take, to_list
 from vendimeter.errors import InputError, brief, printable, shape_of, unknown
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "Broken", "Collection", "joined", "takes_collections"]
 
+KEPT = 1000  # records that are remembered by place and reason; more are only counted
+
+# Each kind with the kernel that the command takes for it.
+KINDS = {
+    "vectors": "cosine",
+    "numbers": "rbf",
+    "texts": "ngram",
+    "images": "pixels",
+    "molecules": "morgan",
+    "sequences": "kmer",
+    "probabilities": "probability-product",
+    "tags": "tags",
+    "tokens": "ngram",
+    "categories": "match",
+    "table": "match",
+}
+
+Place = Callable[[int], str]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -88,7 +105,7 @@ class Collection:
         if self._nested is None:
             items = self.samples if isinstance(self.samples, list) else []
             lists = [item for item in items if isinstance(item, list)]
-            texts = all(isinstance(part, str) for item in lists for part in item)
+            texts = all(isinstance(text, str) for item in lists for text in item)
             self._nested = len(lists) == len(items) > 0 and texts
         return self._nested
 
@@ -102,8 +119,8 @@ class Collection:
         return self._place(position) if self._place else f"item {position}"
 
     def __len__(self) -> int:
-        held = next(iter(self.samples.values()), ()) if self.is_table else self.samples
-        return len(held)
+        column = next(iter(self.samples.values()), ()) if self.is_table else self.samples
+        return len(column)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -119,29 +136,29 @@ class Collection:
             if self.is_table:
                 return {name: column[index] for name, column in self.samples.items()}
             return self.samples[index]
-        places = np.arange(len(self))[index]
+        positions = np.arange(len(self))[index]
 
-        def part(column: Any) -> Any:
+        def select(column: Any) -> Any:
             if isinstance(index, slice) and isinstance(column, np.ndarray):
                 return column[index]  # a view: a file that is mapped into memory stays there
-            return None if column is None else take(column, places)
+            return None if column is None else take(column, positions)
 
         samples = (
-            {name: part(column) for name, column in self.samples.items()}
+            {name: select(column) for name, column in self.samples.items()}
             if self.is_table
-            else part(self.samples)
+            else select(self.samples)
         )
         return Collection(
             samples,
-            labels=part(self.labels),
-            weights=part(self.weights),
-            ids=part(self.ids),
-            columns={name: part(column) for name, column in self.columns.items()},
+            labels=select(self.labels),
+            weights=select(self.weights),
+            ids=select(self.ids),
+            columns={name: select(column) for name, column in self.columns.items()},
             kind=self.kind,
             told_by=self.told_by,
             skipped=self.skipped,
             source=self.source,
-            place=lambda i: self.place(int(places[i])),
+            place=lambda i: self.place(int(positions[i])),
             nested=self._nested,
         )
 
@@ -152,19 +169,19 @@ class Collection:
 
     def __repr__(self) -> str:
         if self.is_table:
-            what = f"records of {', '.join(map(brief, list(self.samples)[:6]))}"
+            content = f"records of {', '.join(map(brief, list(self.samples)[:6]))}"
         elif isinstance(self.samples, np.ndarray):
-            what = f"samples, {self.samples.dtype} of shape {shape_of(self.samples.shape)}"
+            content = f"samples, {self.samples.dtype} of shape {shape_of(self.samples.shape)}"
         else:
-            what = self.kind or f"samples, such as {brief(self.samples[0])}" if len(self) else "samples"
-        also = [
+            content = self.kind or f"samples, such as {brief(self.samples[0])}" if len(self) else "samples"
+        extras = [
             name
-            for name, held in (("labels", self.labels), ("weights", self.weights), ("ids", self.ids))
-            if held is not None
+            for name, values in (("labels", self.labels), ("weights", self.weights), ("ids", self.ids))
+            if values is not None
         ]
-        more = f", with {', '.join(also)}" if also else ""
+        with_extras = f", with {', '.join(extras)}" if extras else ""
         left_out = f", {self.skipped.count:,} left out" if self.skipped.count else ""
-        return f"Collection({len(self):,} {what}{more}{left_out}, from {printable(self.source) or 'memory'})"
+        return f"Collection({len(self):,} {content}{with_extras}{left_out}, from {printable(self.source) or 'memory'})"
 
     @classmethod
     def joined(cls, batches: Sequence[Collection]) -> Collection:
@@ -172,26 +189,26 @@ class Collection:
         if len(batches) == 1:
             return batches[0]
         first = batches[0]
-        ends = np.cumsum([0, *map(len, batches)])
+        starts = np.cumsum([0, *map(len, batches)])
 
         def place(position: int) -> str:
-            at = int(np.searchsorted(ends, position, side="right")) - 1
-            return batches[at].place(position - int(ends[at]))
+            i = int(np.searchsorted(starts, position, side="right")) - 1
+            return batches[i].place(position - int(starts[i]))
 
-        def whole(parts: list[Any], name: str) -> Any:
-            return None if parts[0] is None else joined(parts, name, place)
+        def concatenate(columns: list[Any], name: str) -> Any:
+            return None if columns[0] is None else joined(columns, name, place)
 
         samples = (
-            {name: whole([batch.samples[name] for batch in batches], name) for name in first.samples}
+            {name: concatenate([batch.samples[name] for batch in batches], name) for name in first.samples}
             if first.is_table
-            else whole([batch.samples for batch in batches], "samples")
+            else concatenate([batch.samples for batch in batches], "samples")
         )
         return cls(
             samples,
-            labels=whole([batch.labels for batch in batches], "labels"),
-            weights=whole([batch.weights for batch in batches], "weights"),
-            ids=whole([batch.ids for batch in batches], "ids"),
-            columns={name: whole([b.columns[name] for b in batches], name) for name in first.columns},
+            labels=concatenate([batch.labels for batch in batches], "labels"),
+            weights=concatenate([batch.weights for batch in batches], "weights"),
+            ids=concatenate([batch.ids for batch in batches], "ids"),
+            columns={name: concatenate([b.columns[name] for b in batches], name) for name in first.columns},
             kind=first.kind,
             told_by=first.told_by,
             skipped=first.skipped,
@@ -200,7 +217,7 @@ class Collection:
             nested=first._nested,
         )
 
-    # ------------------------------------------------------------------------------------- for those who take it
+    # ----------------------------------------------------------------- for functions that take a collection
 
     @contextmanager
     def placed(self) -> Iterator[None]:
@@ -223,11 +240,12 @@ class Collection:
 
     def refuse_default(self, kernel: Any) -> None:
         """The default kernel takes vectors; a collection that is known to be of another kind has its own."""
-        usual = KINDS.get(self.kind or "vectors", "cosine")
-        arrays = isinstance(self.samples, np.ndarray)  # of which it may well be meant
-        if isinstance(kernel, str) and kernel == "cosine" != usual and not arrays:
+        default = KINDS.get(self.kind or "vectors", "cosine")
+        is_array = isinstance(self.samples, np.ndarray)  # of which it may well be meant
+        if isinstance(kernel, str) and kernel == "cosine" != default and not is_array:
             raise InputError(
-                f"the samples are {self.kind} and no kernel is named; expected one for them, such as kernel={usual!r}.",
+                f"the samples are {self.kind} and no kernel is named; expected one for them, such as "
+                f"kernel={default!r}.",
                 option="kernel",
             )
 
@@ -251,7 +269,7 @@ class Collection:
             raise unknown("column", by, self.columns)
         several = isinstance(by, list | tuple) and len(by) > 0
         if several and all(isinstance(name, str) and name in self.columns for name in by):
-            return list(zip(*(plain_list(self.columns[name]) for name in by), strict=True))
+            return list(zip(*(to_list(self.columns[name]) for name in by), strict=True))
         return by
 
     def groups(self, by: Any = None) -> dict[Any, list[str]]:
@@ -262,26 +280,26 @@ class Collection:
                 "Leave the weights away."
             )
         labels = self.labels_by(by)
-        names: Sequence[Any] = range(len(self)) if labels is None else plain_list(labels)
+        names: Sequence[Any] = range(len(self)) if labels is None else to_list(labels)
         if len(names) != len(self):
             raise InputError(
                 f"by has {len(names)} labels and there are {len(self)} lists of texts; expected one a list."
             )
-        found: dict[Any, list[str]] = {}
+        texts_by_label: dict[Any, list[str]] = {}
         for i, (name, texts) in enumerate(zip(names, self.samples, strict=True)):
             if isinstance(name, list | dict | set):
                 raise InputError(
                     f"the label {brief(name)} ({self.place(i)}) is a {type(name).__name__}; expected one label a list "
                     "of texts."
                 )
-            if name in found:
+            if name in texts_by_label:
                 raise InputError(
                     f"the label {brief(name)} is that of several lists of texts, {self.place(i)} among them; expected "
                     "one a list, since each is a group. Take several columns, such as by=['model', 'prompt'], and "
                     "average the groups with mean(by=…)."
                 )
-            found[name] = texts
-        return found
+            texts_by_label[name] = texts
+        return texts_by_label
 
     def probabilities(self) -> np.ndarray | None:
         """The weights, divided by their sum."""
@@ -297,21 +315,18 @@ def takes_collections(function: _F) -> _F:
     """Let a function of samples take a `Collection`: its samples, and its weights unless others are given."""
 
     @functools.wraps(function)
-    def taking(samples: Any, *args: Any, **options: Any) -> Any:
+    def wrapper(samples: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(samples, Collection):
             return function(frames.known(samples), *args, **options)
         samples.refuse_default(args[0] if args else options.get("kernel", "cosine"))
-        own = samples.probabilities()
-        if own is not None and options.get("weights") is None and options.get("counts") is None:
-            options["weights"] = own
+        own_weights = samples.probabilities()
+        if own_weights is not None and options.get("weights") is None and options.get("counts") is None:
+            options["weights"] = own_weights
         with samples.placed():
-            found = function(samples.one(), *args, **options)
-        return samples.noted(found)
+            result = function(samples.one(), *args, **options)
+        return samples.noted(result)
 
-    return taking  # type: ignore[return-value]
-
-
-KEPT = 1000  # records that are remembered by place and reason; more are only counted
+    return wrapper  # type: ignore[return-value]
 
 
 @dataclass
@@ -344,22 +359,19 @@ class Broken:
             self.records.append((place, reason))
 
 
-Place = Callable[[int], str]
-
-
 def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
     """One column of several parts; vectors must agree in their shape."""
     if len(columns) == 1:
         return columns[0]
     if all(isinstance(column, np.ndarray) for column in columns):
-        at = 0
+        start = 0
         for column in columns:
             if column.shape[1:] != columns[0].shape[1:]:
                 raise InputError(
-                    f"{place(at)} has {name!r} of shape {shape_of(column.shape[1:])} and {place(0)} of shape "
+                    f"{place(start)} has {name!r} of shape {shape_of(column.shape[1:])} and {place(0)} of shape "
                     f"{shape_of(columns[0].shape[1:])}; expected one shape throughout."
                 )
-            at += len(column)
+            start += len(column)
         kinds = {column.dtype.kind for column in columns}
         if len(kinds) == 1 or kinds <= set("buif"):
             return np.concatenate(columns)
@@ -368,19 +380,3 @@ def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
         for column in columns
         for value in (column.tolist() if isinstance(column, np.ndarray) else column)
     ]
-
-
-# Each kind with the kernel that the command takes for it.
-KINDS = {
-    "vectors": "cosine",
-    "numbers": "rbf",
-    "texts": "ngram",
-    "images": "pixels",
-    "molecules": "morgan",
-    "sequences": "kmer",
-    "probabilities": "probability-product",
-    "tags": "tags",
-    "tokens": "ngram",
-    "categories": "match",
-    "table": "match",
-}

@@ -105,11 +105,11 @@ def local(value: Any) -> Any:
 def _local_torch(value: Any) -> Any:
     torch = sys.modules["torch"]
     if value.layout != torch.strided or value.is_nested or value.is_quantized:
-        kind = f"of layout {value.layout}"
+        description = f"of layout {value.layout}"
         if value.is_nested or value.is_quantized:
-            kind = "nested" if value.is_nested else "quantized"
+            description = "nested" if value.is_nested else "quantized"
         raise InputError(
-            f"the tensor is {kind}, which is not supported; expected a dense one of plain numbers: pass "
+            f"the tensor is {description}, which is not supported; expected a dense one of plain numbers: pass "
             "samples.to_dense(), samples.dequantize(), or a SciPy sparse array."
         )
     if value.device.type == "meta":
@@ -139,23 +139,23 @@ def _local_jax(value: Any) -> Any:
         )
     if not SHARE_HOST or any(device.platform != "cpu" for device in value.devices()):
         return value
-    return _known(np.asarray(value))
+    return _as_known_dtype(np.asarray(value))
 
 
-def _known(host: np.ndarray) -> np.ndarray:
+def _as_known_dtype(host: np.ndarray) -> np.ndarray:
     """An array that NumPy can compute with: bfloat16 and shorter become float32, which holds all their values."""
     return host if host.dtype.kind in "biufc" else host.astype(np.float32)
 
 
 @contextmanager
-def wide_mode(precision: str, *given: Any) -> Iterator[None]:
+def wide_mode(precision: str, *arrays: Any) -> Iterator[None]:
     """JAX's 64-bit mode, for as long as this lasts, where precision="float64" asks for it for arrays of JAX."""
     jax = sys.modules.get("jax")
-    if precision != "float64" or jax is None or jax.config.jax_enable_x64 or not any(map(_holds_jax, given)):
+    if precision != "float64" or jax is None or jax.config.jax_enable_x64 or not any(map(_holds_jax, arrays)):
         yield
         return
-    older = not hasattr(jax, "enable_x64")
-    with jax.experimental.enable_x64(True) if older else jax.enable_x64(True):
+    is_experimental = not hasattr(jax, "enable_x64")
+    with jax.experimental.enable_x64(True) if is_experimental else jax.enable_x64(True):
         yield
 
 
@@ -166,7 +166,7 @@ def _holds_jax(value: Any) -> bool:
     return _is_jax(value[0] if isinstance(value, list | tuple) and value else value)
 
 
-# ------------------------------------------------------------------------------------------- what the standard lacks
+# ------------------------------------------------------------- operations that the array API standard lacks
 
 
 def namespace(array: Any) -> Any:
@@ -202,8 +202,8 @@ def numpy_dtype(array: Any) -> np.dtype:
             dtype = np.dtype(str(dtype).rpartition(".")[2])
         except TypeError:
             return np.dtype(np.float16)
-    taught = dtype.kind == "V"  # bfloat16, where a library has taught it to NumPy
-    return np.dtype(np.float16) if taught else dtype
+    is_extension = dtype.kind == "V"  # bfloat16, where a library has taught it to NumPy
+    return np.dtype(np.float16) if is_extension else dtype
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -216,7 +216,7 @@ def to_host(array: Any) -> np.ndarray:
         return array.cpu().resolve_conj().resolve_neg().numpy()
     if _library(array) == "cupy":
         return array.get()
-    return _known(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
+    return _as_known_dtype(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
 
 
 def move(host: Any, like: Any) -> Any:
@@ -244,8 +244,10 @@ def as_like(array: Any, like: Any) -> Any:
     """An array of any library in the library and on the device of `like` (None for the host)."""
     if like is None:
         return to_host(array)
-    same = is_foreign(array) and namespace(array) is namespace(like) and device_of(array) == device_of(like)
-    return array if same else move(to_host(array), like)
+    is_there = (
+        is_foreign(array) and namespace(array) is namespace(like) and device_of(array) == device_of(like)
+    )
+    return array if is_there else move(to_host(array), like)
 
 
 def device_of(array: Any) -> Any:
@@ -260,7 +262,8 @@ def is_single(array: Any) -> bool:
     return _library(array) == "cupy" and array.dtype == np.float32
 
 
-def _narrow(array: Any) -> bool:
+def _is_narrow_jax(array: Any) -> bool:
+    """Whether this is an array of JAX in its 32-bit mode."""
     return _is_jax(array) and not sys.modules["jax"].config.jax_enable_x64
 
 
@@ -269,7 +272,7 @@ def double(array: Any, *, copy: bool = True) -> Any:
     if isinstance(array, np.ndarray):
         return np.array(array, dtype=np.float64, order="C")
     xp = namespace(array)
-    if _narrow(array):
+    if _is_narrow_jax(array):
         raise InputError(
             "JAX is in its 32-bit mode and a score needs float64; expected jax.config.update('jax_enable_x64', True) "
             "at the start of the program. Or pass precision='float64' to switch it on for this call alone, or "
@@ -321,8 +324,8 @@ def positions(mask: Any) -> np.ndarray:
 def evened(index: np.ndarray, like: Any) -> np.ndarray:
     """Positions; for JAX, which compiles anew for every number of them, the last one repeated up to a power of two."""
     size = len(index)
-    more = (1 << (size - 1).bit_length()) - size if size and _is_jax(like) else 0
-    return np.concatenate([index, np.repeat(index[-1:], more)]) if more else index
+    padding = (1 << (size - 1).bit_length()) - size if size and _is_jax(like) else 0
+    return np.concatenate([index, np.repeat(index[-1:], padding)]) if padding else index
 
 
 def largest(array: Any, count: int) -> Any:
@@ -349,7 +352,7 @@ def no_gradients() -> AbstractContextManager[Any]:
 
 @contextmanager
 def raising(array: Any) -> Iterator[None]:
-    """CuPy says that a factorisation failed only if it is asked to."""
+    """Let a factorisation that fails raise in CuPy too, which says so only if it is asked to."""
     if _library(array) != "cupy":
         yield
         return
@@ -364,7 +367,7 @@ def gram_product(rows: Any) -> Any:
 
 @functools.cache
 def _jax_jitted(name: str) -> Any:
-    """Compiled, JAX makes one pass over the rows where it would make several."""
+    """A compiled function of rows: JAX then makes one pass over them where it would make several."""
     jax = sys.modules["jax"]
     xp = jax.numpy
     functions = {

@@ -19,7 +19,7 @@ from vendimeter.optional import require
 __all__ = ["is_strange_column", "is_strange_table", "known", "vectors"]
 
 # Libraries that narwhals reads, by the module that their classes are of.
-_LIBRARIES = frozenset(
+_NARWHALS = frozenset(
     [
         "modin",
         "cudf",
@@ -36,7 +36,8 @@ _LIBRARIES = frozenset(
 )
 _TABLES = frozenset(["DataFrame", "LazyFrame", "DuckDBPyRelation", "Table"])
 _COLUMNS = frozenset(["Series"])
-_OWN = frozenset(["pandas", "polars", "pyarrow", "numpy", "builtins"])  # known as they are, or no frames
+# Libraries whose objects are taken as they are, or are no frames.
+_NATIVE = frozenset(["pandas", "polars", "pyarrow", "numpy", "builtins"])
 
 
 def _library(value: Any) -> str:
@@ -58,13 +59,11 @@ def _kind(value: Any) -> str | None:
     if library in ("builtins", "numpy"):
         return None
     # A class that is made of one of pandas, as GeoPandas' are, is one of pandas.
-    own, names = (
-        {kind.__module__.partition(".")[0] for kind in bases} & _OWN,
-        {kind.__name__ for kind in bases},
-    )
-    if own - {"builtins"}:
-        return "table" if "polars" in own and "LazyFrame" in names else None
-    if library in _LIBRARIES:
+    native = {base.__module__.partition(".")[0] for base in bases} & _NATIVE
+    names = {base.__name__ for base in bases}
+    if native - {"builtins"}:
+        return "table" if "polars" in native and "LazyFrame" in names else None
+    if library in _NARWHALS:
         return "table" if names & _TABLES else "column" if names & _COLUMNS else None
     if hasattr(value, "__narwhals_dataframe__") or hasattr(value, "__narwhals_lazyframe__"):
         return "table"
@@ -81,12 +80,8 @@ def _is_records(value: Any) -> bool:
     pa = arrow.library()
     try:
         pa.RecordBatchReader.from_stream(value)
-    except (
-        TypeError,
-        ValueError,
-        pa.ArrowException,
-    ):  # Arrow takes nothing but records for a stream of batches
-        return False
+    except (TypeError, ValueError, pa.ArrowException):
+        return False  # Arrow takes nothing but records for a stream of batches
     return True
 
 
@@ -103,7 +98,7 @@ def known(value: Any) -> Any:
     if kind is None:
         return value
     library = _library(value)
-    by_narwhals = library == "polars" or library in _LIBRARIES or not hasattr(value, "__arrow_c_stream__")
+    by_narwhals = library == "polars" or library in _NARWHALS or not hasattr(value, "__arrow_c_stream__")
     if not by_narwhals:
         pa = arrow.library()
         return pa.table(value) if kind == "table" else pa.chunked_array(value)
@@ -119,18 +114,18 @@ def known(value: Any) -> Any:
     if hasattr(frame, "collect"):
         frame = frame.collect()
     native = frame.to_native()
-    return native if _library(native) in _OWN else frame.to_arrow()
+    return native if _library(native) in _NATIVE else frame.to_arrow()
 
 
-# ---------------------------------------------------------------------------------------------------------- vectors
+# ----------------------------------------------------------------------------------------------- columns of vectors
 
 
 def vectors(column: Any, kernel: str) -> np.ndarray | None:
     """A column of vectors of polars or Arrow as rows of an array, without a loop over them; None for other columns."""
     library = _library(column)
     if library == "pandas":  # whose columns may be Arrow's
-        held = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
-        if held is None or not arrow.is_vectors(held):
+        arrow_type = getattr(getattr(column, "dtype", None), "pyarrow_dtype", None)
+        if arrow_type is None or not arrow.is_vectors(arrow_type):
             return None
         column = column.array.__arrow_array__()
     if library == "polars":
@@ -156,17 +151,19 @@ def _polars_vectors(column: Any, kernel: str) -> np.ndarray | None:
         return None
     level, shape = column, []
     while isinstance(level.dtype, lists):
-        each = len(level) // len(column)  # entries of this level an item
-        _check_gaps(level, each, kernel, "is missing (null)" if not shape else "has a gap (null) in its list")
+        per_item = len(level) // len(column)  # entries of this level an item
+        _check_gaps(
+            level, per_item, kernel, "is missing (null)" if not shape else "has a gap (null) in its list"
+        )
         if isinstance(level.dtype, polars.Array):
             width = level.dtype.size
         else:
             lengths = level.list.len().to_numpy()
             width = int(lengths[0]) if len(lengths) else 0
-            odd = np.flatnonzero(lengths != width)
-            if len(odd):
-                reason = f"has a vector of length {lengths[odd[0]]} and item 0 has length {width}"
-                _refuse(int(odd[0]) // each, reason, kernel)
+            deviating = np.flatnonzero(lengths != width)
+            if len(deviating):
+                reason = f"has a vector of length {lengths[deviating[0]]} and item 0 has length {width}"
+                _refuse(int(deviating[0]) // per_item, reason, kernel)
         shape.append(width)
         if width == 0:  # polars explodes an empty list into a gap
             return np.zeros((len(column), *shape))
@@ -176,6 +173,6 @@ def _polars_vectors(column: Any, kernel: str) -> np.ndarray | None:
     return rows.reshape(len(column), *shape)
 
 
-def _check_gaps(level: Any, each: int, kernel: str, reason: str) -> None:
+def _check_gaps(level: Any, per_item: int, kernel: str, reason: str) -> None:
     if level.null_count():
-        _refuse(int(level.is_null().arg_max()) // each, reason, kernel)
+        _refuse(int(level.is_null().arg_max()) // per_item, reason, kernel)

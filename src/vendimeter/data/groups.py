@@ -1,4 +1,4 @@
-"""The one group input: whatever the user has → which items are in which group, with what weight."""
+"""Groups in any form that a user has them → which items are in which group, with what weight."""
 
 from __future__ import annotations
 
@@ -55,34 +55,34 @@ class Grouping:
         )
 
 
-def read(by: Any, n: int, mass: Weights | None) -> Grouping:
+def read(by: Any, n: int, weights: Weights | None) -> Grouping:
     """Groups of n items from labels, sets of labels, or rows of weights or counts."""
-    if mass is not None and mass.values.ndim == 2:
-        return _rows(by, mass, n)
-    if mass is not None and len(mass.values) != n:
+    if weights is not None and weights.values.ndim == 2:
+        return _from_rows(by, weights, n)
+    if weights is not None and len(weights.values) != n:
         raise InputError(
-            f"{mass.name} has {len(mass.values)} entries and there are {n} items; expected one an item."
+            f"{weights.name} has {len(weights.values)} entries and there are {n} items; expected one an item."
         )
     if is_foreign(by):
         by = to_host(local(by))
     if isinstance(by, np.ndarray) and by.ndim == 0:
         raise InputError(f"by is the single label {brief(by[()])}; expected one label an item.")
-    labels, starts, items = _from_array(by, n) if _is_plain_array(by) else _labelled(by, n)
-    if mass is None:
+    labels, starts, items = _from_array(by, n) if _is_simple_array(by) else _from_labels(by, n)
+    if weights is None:
         return Grouping(labels, starts, items, None, np.diff(starts))
-    if mass.name == "weights":
-        check_sum(float(mass.values.sum()), mass)
-    return _weighted(labels, starts, items, mass.values[items], mass.name)
+    if weights.name == "weights":
+        check_sum(float(weights.values.sum()), weights)
+    return _with_weights(labels, starts, items, weights.values[items], weights.name)
 
 
-def _listed(by: Any, expected: str) -> list[Any]:
+def _as_list(by: Any, expected: str) -> list[Any]:
     """Labels as a list, whatever ordered thing they came in."""
     if isinstance(by, str | bytes | set | frozenset | Mapping) or not hasattr(by, "__len__") or is_sparse(by):
         raise InputError(f"by={brief(by)}; expected {expected}, in a list.")
     return to_list(by)
 
 
-def _is_plain_array(by: Any) -> bool:
+def _is_simple_array(by: Any) -> bool:
     """Whether labels can be told apart by NumPy, without a look at each."""
     return type(by) is np.ndarray and by.ndim == 1 and by.dtype.kind in "biuUS"
 
@@ -103,42 +103,43 @@ def _check_length(by: Any, n: int) -> None:
         raise InputError(f"by has {len(by)} labels and there are {n} items; expected one label an item.")
 
 
-def _labelled(by: Any, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
+def _from_labels(by: Any, n: int) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
     if getattr(by, "ndim", 1) > 1:
         raise InputError(
             f"by is {brief(by)}; expected one label an item. For one-hot labels pass by.argmax(axis=1)."
         )
-    by = _listed(by, "one label an item, or one set of labels an item")
+    by = _as_list(by, "one label an item, or one set of labels an item")
     _check_length(by, n)
-    found: dict[Hashable, list[int]] = {}
-    several = any(isinstance(label, list | set | frozenset) for label in by)
+    items_by_label: dict[Hashable, list[int]] = {}
+    has_sets = any(isinstance(label, list | set | frozenset) for label in by)
     for i, label in enumerate(by):
-        if several and not isinstance(label, list | set | frozenset | tuple):
+        if has_sets and not isinstance(label, list | set | frozenset | tuple):
             raise InputError(
                 f"by[{i}] is the label {brief(label)} where others are sets of labels; expected sets "
                 "throughout."
             )
         try:
-            for one in dict.fromkeys(label) if several else (label,):
-                if is_missing(one):
+            for name in dict.fromkeys(label) if has_sets else (label,):
+                if is_missing(name):
                     raise InputError(
-                        f"by[{i}] is {brief(one)}: item {i} has no label. Fill it, for example with "
+                        f"by[{i}] is {brief(name)}: item {i} has no label. Fill it, for example with "
                         "'unknown', or drop it.",
                         item=i,
                     )
-                found.setdefault(one, []).append(i)  # type: ignore[arg-type]
+                items_by_label.setdefault(name, []).append(i)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(
                 f"by[{i}] is {brief(label)}; expected a hashable label such as a text or a number."
             ) from None
-    groups = list(found.values())
+    groups = list(items_by_label.values())
     starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
-    return list(found), starts, np.array([item for group in groups for item in group], dtype=np.int64)
+    items = np.array([item for group in groups for item in group], dtype=np.int64)
+    return list(items_by_label), starts, items
 
 
-def _rows(by: Any, mass: Weights, n: int) -> Grouping:
+def _from_rows(by: Any, weights: Weights, n: int) -> Grouping:
     """Sites × species: each row of weights is a group over all items."""
-    values, name = mass.values, mass.name
+    values, name = weights.values, weights.name
     if values.shape[1] != n:
         raise InputError(
             f"{name} has shape {shape_of(values.shape)} and there are {n} items; expected one row a group "
@@ -146,14 +147,14 @@ def _rows(by: Any, mass: Weights, n: int) -> Grouping:
         )
     if not len(values):
         raise EmptyError(f"{name} has no rows, so there are no groups; expected at least one.")
-    labels = list(range(len(values))) if by is None else _listed(by, f"one name a row of {name}")
+    labels = list(range(len(values))) if by is None else _as_list(by, f"one name a row of {name}")
     try:
-        different = len(set(labels))
+        distinct = len(set(labels))
     except TypeError:
         raise InputError(f"by={brief(labels)}; expected a hashable name for each row of {name}.") from None
-    if len(labels) != len(values) or different != len(labels):
+    if len(labels) != len(values) or distinct != len(labels):
         raise InputError(
-            f"by names {different} different groups and {name} has {len(values)} rows; expected one name a "
+            f"by names {distinct} different groups and {name} has {len(values)} rows; expected one name a "
             "row."
         )
     groups, items = np.nonzero(values)
@@ -161,11 +162,11 @@ def _rows(by: Any, mass: Weights, n: int) -> Grouping:
     if name == "weights":
         for label, total in zip(labels, values.sum(axis=1).tolist(), strict=True):
             if total:
-                check_sum(total, mass, f"the weights of group {brief(label)}")
-    return _weighted(labels, starts, items, values[groups, items], name)
+                check_sum(total, weights, f"the weights of group {brief(label)}")
+    return _with_weights(labels, starts, items, values[groups, items], name)
 
 
-def _weighted(
+def _with_weights(
     labels: Sequence[Hashable], starts: np.ndarray, items: np.ndarray, values: np.ndarray, name: str
 ) -> Grouping:
     totals = np.add.reduceat(np.append(values, 0.0), starts[:-1]) if len(labels) else np.zeros(0)
@@ -208,10 +209,10 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
 def join(parts: list[Any]) -> tuple[Any, np.ndarray]:
     """The items of all groups in one collection, and the number of items of each."""
     sizes = np.array([length(part) for part in parts], dtype=np.int64)
-    full = [part for part, size in zip(parts, sizes, strict=True) if size]
-    if not full:
+    nonempty = [part for part, size in zip(parts, sizes, strict=True) if size]
+    if not nonempty:
         raise EmptyError("every group is empty; expected at least one item.")
-    return _concatenate(full), sizes
+    return _concatenate(nonempty), sizes
 
 
 def _is_table_like(part: Any) -> bool:
@@ -223,24 +224,24 @@ def _concatenate(parts: list[Any]) -> Any:
         return parts[0]
     parts = [local(part) for part in parts]
     if all(is_foreign(part) for part in parts) and len({namespace(part) for part in parts}) == 1:
-        _one_shape({tuple(part.shape[1:]) for part in parts})
+        _check_one_shape({tuple(part.shape[1:]) for part in parts})
         return concat(parts)
     parts = [to_host(part) if is_foreign(part) else part for part in parts]
     if any(is_sparse(part) for part in parts):
         from scipy import sparse
 
-        _one_shape({part.shape[1:] for part in parts})
+        _check_one_shape({part.shape[1:] for part in parts})
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     if all(isinstance(part, np.ndarray) and part.dtype != object for part in parts):
-        _one_shape({part.shape[1:] for part in parts})
+        _check_one_shape({part.shape[1:] for part in parts})
         return np.concatenate(parts)
     return [item for part in parts for item in _items(part)]
 
 
-def _one_shape(shapes: set[tuple[int, ...]]) -> None:
+def _check_one_shape(shapes: set[tuple[int, ...]]) -> None:
     if len(shapes) > 1:
-        listed = ", ".join(sorted(map(shape_of, shapes)))
-        raise InputError(f"the groups have items of shapes {listed}; expected one shape.")
+        names = ", ".join(sorted(map(shape_of, shapes)))
+        raise InputError(f"the groups have items of shapes {names}; expected one shape.")
 
 
 def _items(part: Any) -> Iterable[Any]:

@@ -38,24 +38,20 @@ def has_columns(samples: Any) -> bool:
     )
 
 
-def _names(table: Any) -> list[Any]:
+def _column_names(table: Any) -> list[Any]:
     """The names of the columns, each once."""
     if is_records(table):
         return list(table[0])
     if isinstance(table, Mapping):
         return list(table)
-    arrow = (
-        type(table).__module__.partition(".")[0] == "pyarrow"
-    )  # it has the columns themselves under .columns
-    names = list(table.schema.names if arrow else table.columns)
-    twice = (
-        next((name for name in names if names.count(name) > 1), None)
-        if len(set(names)) < len(names)
-        else None
-    )
-    if twice is not None:
+    # A table of Arrow has the columns themselves under `columns`.
+    is_arrow = type(table).__module__.partition(".")[0] == "pyarrow"
+    names = list(table.schema.names if is_arrow else table.columns)
+    has_duplicates = len(set(names)) < len(names)
+    repeated = next((name for name in names if names.count(name) > 1), None) if has_duplicates else None
+    if repeated is not None:
         raise InputError(
-            f"the table has the column {brief(twice)} twice; expected different names. Rename one."
+            f"the table has the column {brief(repeated)} twice; expected different names. Rename one."
         )
     return names
 
@@ -72,8 +68,8 @@ def column(table: Any, name: Any) -> Any:
         )
     if is_records(table):
         return [_field(record, name, i) for i, record in enumerate(table)]
-    names = _names(table)
-    if not _known(name, names):
+    names = _column_names(table)
+    if not _is_among(name, names):
         raise unknown("column", name, names)
     if isinstance(table, Mapping):
         if isinstance(table[name], str | bytes):
@@ -89,21 +85,21 @@ def labels(table: Any, by: Any) -> Any:
     table = known(table)
     if isinstance(by, str):
         return column(table, by)
-    names = _names(table)
+    names = _column_names(table)
     if (
         isinstance(by, list | tuple)
-        and 0 < len(by) != _rows(table)
-        and all(_known(name, names) for name in by)
+        and 0 < len(by) != _row_count(table)
+        and all(_is_among(name, names) for name in by)
     ):
         return list(zip(*(to_list(column(table, name)) for name in by), strict=True))
     return by
 
 
-def _rows(table: Any) -> int:
+def _row_count(table: Any) -> int:
     return length(table) if isinstance(table, Mapping) else len(table)
 
 
-def _known(name: Any, names: list[Any]) -> bool:
+def _is_among(name: Any, names: list[Any]) -> bool:
     try:
         return name in names
     except TypeError:
@@ -145,7 +141,7 @@ def _is_pandas(value: Any) -> bool:
 def columns(table: Any) -> dict[Any, list[Any]]:
     """All columns as lists of plain values; records must agree in their fields."""
     table = known(table)
-    names = _names(table)
+    names = _column_names(table)
     if is_records(table):
         for i, record in enumerate(table):
             extra = [name for name in record if name not in table[0]] if isinstance(record, Mapping) else []
@@ -154,18 +150,19 @@ def columns(table: Any) -> dict[Any, list[Any]]:
                     f"record {i} has the field {brief(extra[0])}, which record 0 has not; expected the same "
                     "fields throughout."
                 )
-    found = {name: to_list(column(table, name)) for name in names}
-    if not found or not len(next(iter(found.values()))):
+    values_by_name = {name: to_list(column(table, name)) for name in names}
+    if not values_by_name or not len(next(iter(values_by_name.values()))):
         raise EmptyError(EMPTY)
-    return found
+    return values_by_name
 
 
 def records(table: Any) -> list[dict[Any, Any]]:
     """A table as a list of records, for kernels that are functions of two items."""
     if is_records(table):
         return list(table)
-    found = columns(table)
-    return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
+    values_by_name = columns(table)
+    rows = zip(*values_by_name.values(), strict=True)
+    return [dict(zip(values_by_name, row, strict=True)) for row in rows]
 
 
 def square_matrix(table: Any) -> np.ndarray:
@@ -182,7 +179,7 @@ def square_matrix(table: Any) -> np.ndarray:
 def matrix(table: Any) -> np.ndarray:
     """A frame or Arrow table of numbers as an array."""
     table = known(table)
-    found = [to_numpy(column(table, name)) for name in _names(table)]
-    if not found:
+    arrays = [to_numpy(column(table, name)) for name in _column_names(table)]
+    if not arrays:
         raise EmptyError(EMPTY)
-    return np.column_stack(found)
+    return np.column_stack(arrays)

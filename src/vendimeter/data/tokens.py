@@ -22,8 +22,8 @@ __all__ = [
     "Tokenizer",
     "as_text",
     "check",
+    "format_tokenizer",
     "identity",
-    "shown",
     "split",
     "texts_of",
     "tokens_of",
@@ -36,12 +36,12 @@ Batch = Callable[[list[str]], list[Sequence[Hashable]]]
 SACREBLEU = ("13a", "intl", "zh", "char")  # those of its tokenizers that need no model
 AT_ONCE = 4096  # texts that a Hugging Face tokenizer gets at a time: what it gives takes much more room than its ids
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-_OWN: dict[str, Callable[[str], list[str]]] = {
+_BUILT_IN: dict[str, Callable[[str], list[str]]] = {
     "words": _WORD.findall,
     "characters": list,
     "whitespace": str.split,
 }
-_NAMES = (*_OWN, *(f"sacrebleu:{name}" for name in SACREBLEU))
+_NAMES = (*_BUILT_IN, *(f"sacrebleu:{name}" for name in SACREBLEU))
 
 
 def words(text: str) -> list[str]:
@@ -93,17 +93,19 @@ def texts_of(
     items = list(items) if as_text is None else [as_text(item) for item in items]
     if all(isinstance(item, str) for item in items):
         return items
-    found = [tuple(item) if isinstance(item, list | tuple) or _is_row(item) else item for item in items]
-    if all(isinstance(item, tuple) for item in found):
-        return found
-    kind = str if isinstance(found[0], str) else tuple
-    i = next(i for i, item in enumerate(found) if not isinstance(item, kind))
+    converted = [
+        tuple(item) if isinstance(item, list | tuple) or _is_token_array(item) else item for item in items
+    ]
+    if all(isinstance(item, tuple) for item in converted):
+        return converted
+    kind = str if isinstance(converted[0], str) else tuple
+    i = next(i for i, item in enumerate(converted) if not isinstance(item, kind))
     gap = ", a missing value" if is_missing(items[i]) else ""
     advice = " Fill or drop it." if gap else " Decode bytes first." if isinstance(items[i], bytes) else ""
     raise InputError(f"item {i} is a {type(items[i]).__name__}{gap}; {what}.{advice}", item=i)
 
 
-def _is_row(item: Any) -> bool:
+def _is_token_array(item: Any) -> bool:
     """Whether this is a row of tokens as the columns of frames hold them."""
     return isinstance(item, np.ndarray) and item.ndim == 1
 
@@ -138,7 +140,7 @@ def check(tokenizer: Any) -> None:
         raise unknown("tokenizer", tokenizer, _NAMES)
 
 
-def shown(tokenizer: Tokenizer) -> str:
+def format_tokenizer(tokenizer: Tokenizer) -> str:
     """The tokenizer in the text of a kernel."""
     if isinstance(tokenizer, str):
         return repr(printable(tokenizer))
@@ -149,7 +151,7 @@ def identity(tokenizer: Tokenizer) -> str | None:
     """A digest of the file of a Hugging Face tokenizer, which its name or folder may not stay with; else None."""
     if not isinstance(tokenizer, str) or tokenizer in _NAMES:
         return None
-    return _from_file(tokenizer)[1]
+    return _load(tokenizer)[1]
 
 
 def split(texts: Sequence[Any], tokenizer: Tokenizer, *, lowercase: bool) -> list[Sequence[Hashable]]:
@@ -167,10 +169,10 @@ def split(texts: Sequence[Any], tokenizer: Tokenizer, *, lowercase: bool) -> lis
                 "or the other. Leave tokenizer= away, or pass the texts."
             )
         return list(texts)
-    given = [text.lower() for text in texts] if lowercase else list(texts)
+    cased = [text.lower() for text in texts] if lowercase else list(texts)
     if tokenizer is None:
-        return list(map(words, given))
-    return _named(tokenizer)(given) if isinstance(tokenizer, str) else _own(tokenizer, given)
+        return list(map(words, cased))
+    return _tokenizer_by_name(tokenizer)(cased) if isinstance(tokenizer, str) else _apply(tokenizer, cased)
 
 
 def tokens_of(
@@ -190,14 +192,14 @@ def tokens_of(
     lists = split(texts, tokenizer, lowercase=lowercase)
     starts = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
-    number: defaultdict[Hashable, int] = defaultdict()
-    number.default_factory = number.__len__  # a token that was not met before gets the next number
+    id_of_token: defaultdict[Hashable, int] = defaultdict()
+    id_of_token.default_factory = id_of_token.__len__  # a token that was not met before gets the next number
     try:
-        ids = np.fromiter(map(number.__getitem__, chain.from_iterable(lists)), np.int64, int(starts[-1]))
+        ids = np.fromiter(map(id_of_token.__getitem__, chain.from_iterable(lists)), np.int64, int(starts[-1]))
     except TypeError:
         i = next(i for i, tokens in enumerate(lists) if not _hashable(tokens))
-        raise _no_tokens(lists[i], i, tokenizer) from None
-    vocabulary = list(number)
+        raise _not_tokens_error(lists[i], i, tokenizer) from None
+    vocabulary = list(id_of_token)
     if any(is_missing(token) for token in vocabulary):
         i = next(i for i, tokens in enumerate(lists) if any(is_missing(token) for token in tokens))
         raise InputError(
@@ -213,69 +215,69 @@ def _hashable(tokens: Sequence[Any]) -> bool:
         return False
 
 
-def _no_tokens(found: Any, i: int, tokenizer: Tokenizer) -> InputError:
-    source = f"item {i} is" if tokenizer is None else f"the tokenizer gave {brief(found)} for item {i}:"
-    given = f" {brief(found)};" if tokenizer is None else ""
-    return InputError(f"{source}{given} expected a sequence of hashable tokens.", item=i)
+def _not_tokens_error(value: Any, i: int, tokenizer: Tokenizer) -> InputError:
+    source = f"item {i} is" if tokenizer is None else f"the tokenizer gave {brief(value)} for item {i}:"
+    content = f" {brief(value)};" if tokenizer is None else ""
+    return InputError(f"{source}{content} expected a sequence of hashable tokens.", item=i)
 
 
-def _own(tokenizer: Callable[[str], Any], texts: list[str]) -> list[Sequence[Hashable]]:
-    """A function of the user's own, called once a text."""
+def _apply(tokenizer: Callable[[str], Any], texts: list[str]) -> list[Sequence[Hashable]]:
+    """The tokens of each text by a function of the user's own, called once a text."""
     lists: list[Sequence[Hashable]] = []
     for i, text in enumerate(texts):
-        found = tokenizer(text)
+        tokens = tokenizer(text)
         try:
-            lists.append(tuple(found))
+            lists.append(tuple(tokens))
         except TypeError:
-            raise _no_tokens(found, i, tokenizer) from None
+            raise _not_tokens_error(tokens, i, tokenizer) from None
     return lists
 
 
-def _named(name: str) -> Batch:
+def _tokenizer_by_name(name: str) -> Batch:
     """The tokenizer of this name, for many texts at once."""
     check(name)
-    if name in _OWN:
-        one = _OWN[name]
-        return lambda texts: list(map(one, texts))
+    if name in _BUILT_IN:
+        split_text = _BUILT_IN[name]
+        return lambda texts: list(map(split_text, texts))
     if name in _NAMES:
         return _sacrebleu(name.partition(":")[2])
-    return functools.partial(_encode, _from_file(name)[0])
+    return functools.partial(_encode, _load(name)[0])
 
 
-def _from_file(name: str) -> tuple[Any, str]:
+def _load(name: str) -> tuple[Any, str]:
     """The tokenizer of Hugging Face with this name or folder, and a digest of its file."""
-    file = _file_of(name)
+    file = _find_file(name)
     status = os.stat(file)
-    return _loaded(file, (status.st_size, status.st_mtime_ns, status.st_ino))
+    return _load_cached(file, (status.st_size, status.st_mtime_ns, status.st_ino))
 
 
 @functools.cache
 def _sacrebleu(name: str) -> Batch:
     sacrebleu = require("sacrebleu", extra="text", purpose=f"the tokenizer 'sacrebleu:{name}'")
-    mark = sacrebleu.BLEU(tokenize=name).tokenizer
-    return lambda texts: [mark(text.rstrip()).split() for text in texts]
+    mark_tokens = sacrebleu.BLEU(tokenize=name).tokenizer
+    return lambda texts: [mark_tokens(text.rstrip()).split() for text in texts]
 
 
 def _encode(tokenizer: Any, texts: list[str]) -> list[Sequence[Hashable]]:
     lists: list[Sequence[Hashable]] = []
     for start in range(0, len(texts), AT_ONCE):
         try:
-            found = tokenizer.encode_batch(texts[start : start + AT_ONCE], add_special_tokens=False)
+            encodings = tokenizer.encode_batch(texts[start : start + AT_ONCE], add_special_tokens=False)
         except TypeError:
-            _refuse_halves(texts)
+            _check_unicode(texts)
             raise
-        lists.extend(part.ids for part in found)
+        lists.extend(encoding.ids for encoding in encodings)
     return lists
 
 
-def _refuse_halves(texts: list[str]) -> None:
-    """An error that names the first text that is no valid Unicode, which the library takes for no text at all."""
+def _check_unicode(texts: list[str]) -> None:
+    """Refuse texts that are no valid Unicode, which the library takes for no texts at all."""
     for i, text in enumerate(texts):
         check_characters(text, f"item {i}", item=i)
 
 
 @functools.lru_cache(maxsize=8)
-def _loaded(file: str, state: tuple[int, int, int]) -> tuple[Any, str]:
+def _load_cached(file: str, state: tuple[int, int, int]) -> tuple[Any, str]:
     """The tokenizer of a file and its digest, loaded once as long as the file stays as it is."""
     library = require("tokenizers", extra="text", purpose="a Hugging Face tokenizer")
     try:
@@ -292,7 +294,7 @@ def _loaded(file: str, state: tuple[int, int, int]) -> tuple[Any, str]:
     return tokenizer, hashlib.sha256(content).hexdigest()
 
 
-def _file_of(name: str) -> str:
+def _find_file(name: str) -> str:
     """The file tokenizer.json of a folder, or of the Hugging Face hub, where a copy on this machine comes first."""
     if os.path.isfile(name):
         return os.path.abspath(name)
@@ -311,9 +313,9 @@ def _file_of(name: str) -> str:
         except FileNotFoundError:
             return hub.hf_hub_download(name, "tokenizer.json")
     except Exception as error:  # no connection, no such model, no right to it, a name that cannot be one
-        listed = ", ".join(map(repr, _NAMES))
+        names = ", ".join(map(repr, _NAMES))
         raise InputError(
             f"the tokenizer {brief(name)} is neither on this machine nor could it be fetched from the Hugging Face hub "
-            f"({printable(' '.join(str(error).split()), 120)}); expected {listed}, or a Hugging Face tokenizer. "
+            f"({printable(' '.join(str(error).split()), 120)}); expected {names}, or a Hugging Face tokenizer. "
             "Without a connection, save it elsewhere with save_pretrained(folder) and pass tokenizer='path/to/folder'."
         ) from None

@@ -32,9 +32,9 @@ class Weights:
     def __init__(self, values: np.ndarray, name: str, tolerance: float):
         self.values, self.name, self.tolerance = values, name, tolerance
 
-    def part(self, places: np.ndarray) -> Weights:
+    def part(self, positions: np.ndarray) -> Weights:
         """Those of the items at these positions."""
-        return Weights(self.values[places], self.name, self.tolerance)
+        return Weights(self.values[positions], self.name, self.tolerance)
 
     def size(self) -> int:
         """How many items they stand for."""
@@ -49,28 +49,29 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Weights | 
             "frequencies.",
             option="weights",
         )
-    name, given = ("weights", weights) if counts is None else ("counts", counts)
-    if given is None:
+    name, numbers = ("weights", weights) if counts is None else ("counts", counts)
+    if numbers is None:
         return None
-    refuse_masked(given, name, option=name)
+    refuse_masked(numbers, name, option=name)
     expected = (
         "numbers, one an item" if dimensions == 1 else "numbers, one an item or one row of them a group"
     )
-    if is_frame_column(given):
-        given = to_numpy(given)
-    elif is_table(given):
-        given = matrix(given)
-    given = unwrapped(list(given) if isinstance(given, ValuesView) else given)  # a Counter's values, say
-    dtype = (
-        numpy_dtype(given) if is_foreign(given) else None
-    )  # before NumPy sees it, which lacks the short ones
-    given = to_host(local(given)) if is_foreign(given) else given
+    if is_frame_column(numbers):
+        numbers = to_numpy(numbers)
+    elif is_table(numbers):
+        numbers = matrix(numbers)
+    if isinstance(numbers, ValuesView):  # of a Counter, say
+        numbers = list(numbers)
+    numbers = unwrapped(numbers)
+    # Before NumPy sees it, which lacks bfloat16 and shorter.
+    dtype = numpy_dtype(numbers) if is_foreign(numbers) else None
+    numbers = to_host(local(numbers)) if is_foreign(numbers) else numbers
     try:
-        array = np.asarray(given)
+        array = np.asarray(numbers)
     except ValueError:
         array = np.array(None)
-    if is_sparse(given) or array.dtype.kind not in "buif":
-        raise InputError(f"{name}={brief(given)}; expected {expected}, in an array or list.", option=name)
+    if is_sparse(numbers) or array.dtype.kind not in "buif":
+        raise InputError(f"{name}={brief(numbers)}; expected {expected}, in an array or list.", option=name)
     if array.ndim == 0 or array.ndim > dimensions:
         raise InputError(f"{name} has shape {shape_of(array.shape)}; expected {expected}.", option=name)
     values = array.astype(np.float64)
@@ -83,33 +84,33 @@ def raw_weights(weights: Any, counts: Any, *, dimensions: int = 1) -> Weights | 
             option=name,
         )
     dtype = dtype or array.dtype
-    low = {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
-    return Weights(values, name, low)
+    tolerance = {2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
+    return Weights(values, name, tolerance)
 
 
 def _check_entries(values: np.ndarray, bad: np.ndarray, name: str, expected: str) -> None:
     if bad.any():
-        place = tuple(int(k) for k in np.argwhere(bad)[0])
-        at = ", ".join(map(str, place))
-        raise InputError(f"{name}[{at}] is {digits(values[place])}; expected {expected}", option=name)
+        position = tuple(int(k) for k in np.argwhere(bad)[0])
+        indices = ", ".join(map(str, position))
+        raise InputError(f"{name}[{indices}] is {digits(values[position])}; expected {expected}", option=name)
 
 
-def check_sum(total: float, mass: Weights, of: str = "weights") -> None:
+def check_sum(total: float, weights: Weights, of: str = "weights") -> None:
     """Weights are probabilities and sum to 1."""
-    if not math.isclose(total, 1, rel_tol=0, abs_tol=mass.tolerance):
+    if not math.isclose(total, 1, rel_tol=0, abs_tol=weights.tolerance):
         raise InputError(
             f"{of} sum to {digits(total)}; expected probabilities that sum to 1. Divide them by their sum, "
             "or pass frequencies as counts=, where that is taken.",
-            option=mass.name,
+            option=weights.name,
         )
 
 
 def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None, int]:
     """Probabilities p (None if uniform) and the number of items they stand for."""
-    mass = raw_weights(weights, counts)
-    if mass is None:
+    checked = raw_weights(weights, counts)
+    if checked is None:
         return None, n
-    values, name = mass.values, mass.name
+    values, name = checked.values, checked.name
     if len(values) != n:
         raise InputError(
             f"{name} has {len(values)} entries and there are {n} items; expected one an item.", option=name
@@ -118,5 +119,5 @@ def probabilities(weights: Any, counts: Any, n: int) -> tuple[np.ndarray | None,
     if total == 0:
         raise InputError(f"{name} are all 0; expected at least one positive entry.", option=name)
     if name == "weights":
-        check_sum(total, mass)
+        check_sum(total, checked)
     return values / total, n if name == "weights" else int(total)

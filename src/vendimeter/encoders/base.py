@@ -1,7 +1,7 @@
-"""Encoders: models that turn samples into vectors, each sample once, with a cache on disk.
+"""The base class of encoders: models that turn samples into vectors, with a cache on disk.
 
-What is common to all of them is here: equal samples are encoded once, vectors that were computed before are read from
-the cache, the others are computed in batches and stored as they come, and every batch is checked.
+Equal samples are encoded once, vectors that were computed before are read from the cache, the others are computed in
+batches and stored as they come, and every batch is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from vendimeter.data.arrays import as_list, is_frame_column, is_sparse, plain, to_list
 from vendimeter.data.devices import is_foreign, no_gradients, to_host
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
-from vendimeter.encoders.hub import without_warnings
+from vendimeter.encoders.hub import ignore_warnings
 from vendimeter.errors import InputError, TooLargeError, VendimeterError, brief, printable, shape_of
 from vendimeter.optional import require
 from vendimeter.options import whole_number
@@ -38,8 +38,8 @@ OUT_OF_MEMORY = object()
 
 Encode = Callable[[list[Any]], Any]
 
-_loaded: OrderedDict[tuple[Any, ...], Encode] = OrderedDict()
-_loading = threading.RLock()
+_models: OrderedDict[tuple[Any, ...], Encode] = OrderedDict()
+_models_lock = threading.RLock()
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -126,9 +126,9 @@ class Encoder(ABC):
 
     def lasting_identity(self) -> dict[str, Any] | None:
         """The `identity` as JSON gives it back, which accumulators keep; None where it holds in this process only."""
-        return json.loads(self._identified())
+        return json.loads(self._identity_text())
 
-    def _identified(self) -> str:
+    def _identity_text(self) -> str:
         try:
             return canonical(self.identity())
         except (TypeError, ValueError) as error:
@@ -174,18 +174,16 @@ class Encoder(ABC):
         items = self.items(samples)
         with Progress(f"encoding ({self.name})") as progress:
             keys = self._digests(items, progress)
-            first: dict[bytes, int] = {}  # where each distinct sample is met first …
-            rows = np.array(
-                [first.setdefault(key, len(first)) for key in keys]
-            )  # … and its row, for every sample
-            places = np.unique(rows, return_index=True)[1]
-            distinct = _Vectors(list(first), places, self)
-            identity = self._identified()
-            with self._stored(identity) as stored:
-                distinct.take(stored)
+            row_of_key: dict[bytes, int] = {}
+            rows = np.array([row_of_key.setdefault(key, len(row_of_key)) for key in keys])
+            positions = np.unique(rows, return_index=True)[1]  # where each distinct sample is first met
+            distinct = _Vectors(list(row_of_key), positions, self)
+            identity = self._identity_text()
+            with self._open_cache(identity) as stored:
+                distinct.fill_from(stored)
                 if distinct.missing.size:
                     self._encode(items, distinct, identity, stored, progress)
-        return distinct.vectors if len(first) == len(items) else distinct.vectors[rows]
+        return distinct.vectors if len(row_of_key) == len(items) else distinct.vectors[rows]
 
     def _digests(self, items: list[Any], progress: Progress) -> list[bytes]:
         keys = []
@@ -199,7 +197,7 @@ class Encoder(ABC):
             raise
         return keys
 
-    def _stored(self, identity: str) -> StoredVectors | NoVectors:
+    def _open_cache(self, identity: str) -> StoredVectors | NoVectors:
         if self.cache is False:
             return NoVectors()
         folder = cache_folder() if self.cache is True else os.fspath(self.cache)  # type: ignore[arg-type]
@@ -210,96 +208,97 @@ class Encoder(ABC):
     ) -> None:
         progress.step(None, "loading the model")
         encode = self._model(identity)
-        sizes = np.array([self.size(items[place]) for place in distinct.places[distinct.missing]])
+        sizes = np.array([self.size(items[position]) for position in distinct.positions[distinct.missing]])
         order = np.argsort(-sizes, kind="stable")
-        waiting, sizes = distinct.missing[order], sizes[order]
-        total, most, start = max(float(sizes.sum()), 1e-300), self.batch_size, 0
-        while start < len(waiting):
-            batch = waiting[start : start + most]
-            given = self._attempt(encode, items, distinct.places[batch])
-            if given is OUT_OF_MEMORY:
-                most = len(batch) // 2
+        pending, sizes = distinct.missing[order], sizes[order]
+        total, batch_size, start = max(float(sizes.sum()), 1e-300), self.batch_size, 0
+        while start < len(pending):
+            batch = pending[start : start + batch_size]
+            output = self._try_batch(encode, items, distinct.positions[batch])
+            if output is OUT_OF_MEMORY:
+                batch_size = len(batch) // 2
                 _free_memory()
                 continue
-            found = distinct.put(batch, given)
-            stored.put([distinct.keys[row] for row in batch], found)
+            vectors = distinct.put(batch, output)
+            stored.put([distinct.keys[row] for row in batch], vectors)
             start += len(batch)
-            progress.step(float(sizes[:start].sum()) / total, f"{start:,} of {len(waiting):,}")
+            progress.step(float(sizes[:start].sum()) / total, f"{start:,} of {len(pending):,}")
 
-    def _attempt(self, encode: Encode, items: list[Any], places: np.ndarray) -> Any:
-        """What the model gives for the items at these places; OUT_OF_MEMORY where that does not suffice."""
+    def _try_batch(self, encode: Encode, items: list[Any], positions: np.ndarray) -> Any:
+        """The output of the model for the items at these positions; OUT_OF_MEMORY where memory does not suffice."""
         try:
             with no_gradients():
-                return encode([items[place] for place in places])
+                return encode([items[position] for position in positions])
         except Exception as error:
             if not _is_out_of_memory(error):
-                self._blame(error, encode, items, places)
-            if len(places) == 1:
+                self._blame(error, encode, items, positions)
+            if len(positions) == 1:
                 raise TooLargeError(
-                    f"{self!r} ran out of memory for item {places[0]} alone. Shorten or shrink it, or take "
+                    f"{self!r} ran out of memory for item {positions[0]} alone. Shorten or shrink it, or take "
                     "device='cpu'.",
-                    item=places[0],
+                    item=positions[0],
                 ) from error
             return OUT_OF_MEMORY  # and nothing holds on to what the batch took
 
     def _model(self, identity: str) -> Encode:
         """The loaded model. Its key is all that the vectors depend on: a folder with new weights is a new model."""
         key = (type(self), self.device, identity)
-        with _loading:
-            if key not in _loaded:
-                while len(_loaded) >= KEPT:
-                    _loaded.popitem(last=False)
-                _loaded[key] = self.load()
-            _loaded.move_to_end(key)
-            return _loaded[key]
+        with _models_lock:
+            if key not in _models:
+                while len(_models) >= KEPT:
+                    _models.popitem(last=False)
+                _models[key] = self.load()
+            _models.move_to_end(key)
+            return _models[key]
 
-    def _blame(self, error: Exception, encode: Encode, items: list[Any], places: np.ndarray) -> NoReturn:
+    def _blame(self, error: Exception, encode: Encode, items: list[Any], positions: np.ndarray) -> NoReturn:
         """Raise the error of a batch, with the item that is to blame: the first that fails alone."""
-        if len(places) > 1:
-            for place in places:
+        if len(positions) > 1:
+            for position in positions:
                 try:
                     with no_gradients():
-                        encode([items[place]])
-                except Exception as alone:
-                    if not _is_out_of_memory(alone):
-                        error, places = alone, np.array([place])
+                        encode([items[position]])
+                except Exception as item_error:
+                    if not _is_out_of_memory(item_error):
+                        error, positions = item_error, np.array([position])
                         break
-        item = int(places[0]) if len(places) == 1 else None
+        item = int(positions[0]) if len(positions) == 1 else None
         if isinstance(error, VendimeterError):
             error.item = item  # an item that it names already is one of the batch
-            raise error if len(places) == 1 else error.at(collection=_listed(places))
-        said = printable(str(error) or "no message", 400)
+            raise error if len(positions) == 1 else error.at(collection=_format_items(positions))
+        message = printable(str(error) or "no message", 400)
         raise InputError(
-            f"the encoder {self!r} failed on {_listed(places)}: {type(error).__name__}: {said}", item=item
+            f"the encoder {self!r} failed on {_format_items(positions)}: {type(error).__name__}: {message}",
+            item=item,
         ) from error
 
 
 class _Vectors:
-    """The vectors of distinct samples, as they are found: a row a sample, by its digest and the place it has."""
+    """The vectors of distinct samples: a row a sample, with its digest and the position where it is first met."""
 
-    def __init__(self, keys: list[bytes], places: np.ndarray, encoder: Encoder):
-        self.keys, self.places, self.encoder = keys, places, encoder
+    def __init__(self, keys: list[bytes], positions: np.ndarray, encoder: Encoder):
+        self.keys, self.positions, self.encoder = keys, positions, encoder
         self.vectors = np.empty((0, 0), dtype=np.float32)
         self.missing = np.arange(len(keys))
 
-    def take(self, stored: Any) -> None:
-        """Fill in what is stored."""
-        found = np.zeros(len(self.keys), dtype=bool)
+    def fill_from(self, stored: Any) -> None:
+        """Fill in the vectors that the cache has, and note the rows that are missing."""
+        is_stored = np.zeros(len(self.keys), dtype=bool)
         if stored.width is not None:
             self._widen(stored.width)
             for rows, vectors in stored.get(self.keys):
                 self.vectors[rows] = vectors
-                found[rows] = True
-        self.missing = np.flatnonzero(~found)
+                is_stored[rows] = True
+        self.missing = np.flatnonzero(~is_stored)
 
-    def put(self, rows: np.ndarray, given: Any) -> np.ndarray:
-        """Fill in what the model gave for these rows; an error where it cannot be right."""
-        count, encoder, places = len(rows), self.encoder, self.places[rows]
-        vectors = to_host(given) if is_foreign(given) else np.asarray(given)
+    def put(self, rows: np.ndarray, output: Any) -> np.ndarray:
+        """Fill in the output of the model for these rows; an error where it cannot be right."""
+        count, encoder, positions = len(rows), self.encoder, self.positions[rows]
+        vectors = to_host(output) if is_foreign(output) else np.asarray(output)
         if vectors.ndim != 2 or vectors.shape[0] != count or not vectors.shape[1]:
             raise InputError(
-                f"the encoder {encoder!r} gave an array of shape {shape_of(vectors.shape)} for {_listed(places)}; "
-                f"expected one vector a sample, an array of shape ({count}, d)."
+                f"the encoder {encoder!r} gave an array of shape {shape_of(vectors.shape)} for "
+                f"{_format_items(positions)}; expected one vector a sample, an array of shape ({count}, d)."
             )
         if vectors.dtype.kind not in "biuf":
             raise InputError(
@@ -310,16 +309,16 @@ class _Vectors:
                 vectors = vectors.astype(np.float32, copy=False)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            short = vectors.dtype == np.float16
+            is_half = vectors.dtype == np.float16
             raise InputError(
-                f"the encoder {encoder!r} gave a vector with NaN or infinity for item {places[~finite][0]}; expected "
-                f"finite numbers. {'Take dtype=bfloat16 or float32' if short else 'Look at that item'}.",
-                item=places[~finite][0],
+                f"the encoder {encoder!r} gave a vector with NaN or infinity for item {positions[~finite][0]}; "
+                f"expected finite numbers. {'Take dtype=bfloat16 or float32' if is_half else 'Look at that item'}.",
+                item=positions[~finite][0],
             )
         if self.vectors.shape[1] not in (0, vectors.shape[1]):
             raise InputError(
-                f"the encoder {encoder!r} gave vectors of {vectors.shape[1]} numbers for {_listed(places)} and of "
-                f"{self.vectors.shape[1]} before; expected one width."
+                f"the encoder {encoder!r} gave vectors of {vectors.shape[1]} numbers for {_format_items(positions)} "
+                f"and of {self.vectors.shape[1]} before; expected one width."
             )
         self._widen(vectors.shape[1])
         self.vectors[rows] = vectors
@@ -333,11 +332,16 @@ class _Vectors:
 def canonical(identity: Any) -> str:
     """The identity as text, the same wherever it is the same."""
     return json.dumps(
-        identity, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=_number
+        identity,
+        sort_keys=True,
+        ensure_ascii=True,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=_to_python,
     )
 
 
-def _number(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """A number of NumPy as Python has it."""
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return value.item()
@@ -355,26 +359,27 @@ def pick_device(device: str | None, *, extra: str) -> Any:
     torch = require("torch", extra=extra, purpose="a neural encoder")
     kinds = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if device is None:
-        with without_warnings():  # an old driver is a warning, and no GPU
-            device = next((kind for kind, there in kinds.items() if there()), "cpu")
+        with ignore_warnings():  # an old driver is a warning, and no GPU
+            device = next((kind for kind, is_available in kinds.items() if is_available()), "cpu")
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
+        torch_device = torch.device(device)
+        torch.empty(0, device=torch_device)
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
-        there = ", ".join(["'cpu'", *(repr(kind) for kind, there in kinds.items() if there())])
+        gpus = (repr(kind) for kind, is_available in kinds.items() if is_available())
+        available = ", ".join(["'cpu'", *gpus])
         raise InputError(
             f"device={brief(device)} cannot be used ({printable(str(error).partition(chr(10))[0], 120)}); "
-            f"expected a device that PyTorch has here: {there}."
+            f"expected a device that PyTorch has here: {available}."
         ) from None
-    return found
+    return torch_device
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(error, getattr(torch, "OutOfMemoryError", ())):
         return True
-    words = ("out of memory", "can't allocate memory")  # MPS and the CPU say it in words only
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+    phrases = ("out of memory", "can't allocate memory")  # MPS and the CPU say it in words only
+    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in phrases)
 
 
 def _free_memory() -> None:
@@ -383,9 +388,9 @@ def _free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _listed(places: Sequence[int] | np.ndarray) -> str:
-    """Items by their places among the samples, in words."""
-    shown = ", ".join(str(place) for place in sorted(map(int, places))[:5])
-    if len(places) == 1:
-        return f"item {shown}"
-    return f"items {shown}" + (f", … ({len(places)} items)" if len(places) > 5 else "")
+def _format_items(positions: Sequence[int] | np.ndarray) -> str:
+    """Items by their positions, in words."""
+    listed = ", ".join(str(position) for position in sorted(map(int, positions))[:5])
+    if len(positions) == 1:
+        return f"item {listed}"
+    return f"items {listed}" + (f", … ({len(positions)} items)" if len(positions) > 5 else "")

@@ -30,10 +30,10 @@ __all__ = [
     "check_model",
     "file_digest",
     "find_model",
+    "find_uninitialised",
+    "ignore_warnings",
     "load_pretrained",
-    "loading",
-    "uninitialised",
-    "without_warnings",
+    "silence_libraries",
 ]
 
 # What no PyTorch model is loaded from: other frameworks, the states of a training run, pages for people.
@@ -54,11 +54,11 @@ LEFT_OUT_FOLDERS = re.compile(r"checkpoint-\d+|onnx|openvino|coreml|runs|\..*|__
 LEFT_OUT_FILES = {"training_args.bin", "trainer_state.json", "all_results.json", "eval_results.json"}
 DTYPES = ("float32", "float16", "bfloat16")
 LIBRARIES = ("transformers", "sentence_transformers", "huggingface_hub")
-BEGINNINGS = ("config.json", "modules.json")  # one of them is in every folder that a model is loaded from
+MODEL_FILES = ("config.json", "modules.json")  # one of them is in every folder that a model is loaded from
 
 # Filters of warnings, handlers of loggers and bars belong to the whole process. Two threads that change them and put
 # them back in turn would leave the changes of one for good, so that one is let in at a time.
-_quiet = threading.RLock()
+_silence_lock = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ModelFiles:
 
 
 def check_model(encoder: Any) -> None:
-    """Whether the fields that encoders of the hub share make sense: model, revision and dtype."""
+    """Check the fields that encoders of the hub share: model, revision and dtype."""
     if isinstance(encoder.model, os.PathLike):
         object.__setattr__(encoder, "model", os.fspath(encoder.model))
     if not isinstance(encoder.model, str) or not encoder.model:
@@ -99,7 +99,7 @@ def find_model(model: str, revision: str | None, *, extra: str) -> ModelFiles:
                 f"revision={brief(revision)} was given with the folder {brief(model)}; expected the name of a model "
                 "on the hub, since a folder has no revisions."
             )
-        if not any(os.path.isfile(os.path.join(folder, name)) for name in BEGINNINGS):
+        if not any(os.path.isfile(os.path.join(folder, name)) for name in MODEL_FILES):
             # Before its files are looked at: any folder may be named, and all of a disk may be in it.
             raise InputError(
                 f"the model {brief(model)} cannot be loaded: the folder has neither config.json nor modules.json. "
@@ -122,32 +122,30 @@ def _snapshot(model: str, revision: str | None) -> str:
     from huggingface_hub import constants
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
-    ignored: list[str] = list(FOREIGN)
+    ignored_patterns: list[str] = list(FOREIGN)
     commit, offline = revision, bool(constants.HF_HUB_OFFLINE)
-    seen = "HF_HUB_OFFLINE is set, so that the hub was not asked"
-    with loading():
+    hub_status = "HF_HUB_OFFLINE is set, so that the hub was not asked"
+    with silence_libraries():
         try:
             if not offline:
                 info = huggingface_hub.HfApi().model_info(model, revision=revision, timeout=20)
                 commit = info.sha
                 if any(re.fullmatch(r"model.*\.safetensors", file.rfilename) for file in info.siblings or ()):
-                    ignored.append("pytorch_model*.bin")  # the same weights a second time
+                    ignored_patterns.append("pytorch_model*.bin")  # the same weights a second time
         except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
-            what = (
-                "has it only for those who may see it"
-                if isinstance(error, GatedRepoError)
-                else "does not have it"
-            )
-            raise _not_found(model, revision, f"the hub {what} ({_first_line(error)})") from error
+            gated = isinstance(error, GatedRepoError)
+            reason = "has it only for those who may see it" if gated else "does not have it"
+            raise _not_found_error(model, revision, f"the hub {reason} ({_first_line(error)})") from error
         except Exception as error:  # no network: what is on disk will do
-            offline, seen = True, f"the hub could not be asked ({_first_line(error)})"
+            offline, hub_status = True, f"the hub could not be asked ({_first_line(error)})"
         try:
             return huggingface_hub.snapshot_download(
-                model, revision=commit, ignore_patterns=ignored, local_files_only=offline
+                model, revision=commit, ignore_patterns=ignored_patterns, local_files_only=offline
             )
         except Exception as error:
-            where = f"; nor is it on disk, in {printable(constants.HF_HUB_CACHE)}" if offline else ""
-            raise _not_found(model, revision, (seen if offline else _first_line(error)) + where) from error
+            nor_on_disk = f"; nor is it on disk, in {printable(constants.HF_HUB_CACHE)}" if offline else ""
+            reason = hub_status if offline else _first_line(error)
+            raise _not_found_error(model, revision, reason + nor_on_disk) from error
 
 
 def _first_line(error: BaseException) -> str:
@@ -155,32 +153,32 @@ def _first_line(error: BaseException) -> str:
     return printable(lines[0] if lines else type(error).__name__, 160)
 
 
-def _not_found(model: str, revision: str | None, why: str) -> InputError:
-    at = "" if revision is None else f" at revision {brief(revision)}"
+def _not_found_error(model: str, revision: str | None, reason: str) -> InputError:
+    at_revision = "" if revision is None else f" at revision {brief(revision)}"
     return InputError(
-        f"the model {brief(model)}{at} was not found: it is no folder here, and {why}. Expected the name of a model on "
-        f"the hub or the path of a folder with its files. Where there is a network, 'hf download {printable(model)} "
-        "--local-dir FOLDER' makes such a folder."
+        f"the model {brief(model)}{at_revision} was not found: it is no folder here, and {reason}. Expected the name "
+        "of a model on the hub or the path of a folder with its files. Where there is a network, "
+        f"'hf download {printable(model)} --local-dir FOLDER' makes such a folder."
     )
 
 
-# ------------------------------------------------------------------------------------------------- what is in a folder
+# ----------------------------------------------------------------------------------------------------- digests of files
 
 
 def folder_digest(folder: Path) -> str:
     """A digest of the files that a model may be loaded from, by their names and contents; plain files alone."""
-    found = []
+    model_files = []
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not LEFT_OUT_FOLDERS.fullmatch(name)]
         for name in files:
-            kept = name not in LEFT_OUT_FILES and Path(name).suffix.lower() not in LEFT_OUT
-            if kept and not name.startswith("."):
-                found.append(Path(path, name))
-    whole = hashlib.sha256()
-    for file in sorted(found, key=lambda file: file.relative_to(folder).as_posix()):
-        whole.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
-        whole.update(file_digest(file))
-    return whole.hexdigest()
+            is_kept = name not in LEFT_OUT_FILES and Path(name).suffix.lower() not in LEFT_OUT
+            if is_kept and not name.startswith("."):
+                model_files.append(Path(path, name))
+    digest = hashlib.sha256()
+    for file in sorted(model_files, key=lambda file: file.relative_to(folder).as_posix()):
+        digest.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(file_digest(file))
+    return digest.hexdigest()
 
 
 def file_digest(file: Path) -> bytes:
@@ -202,7 +200,7 @@ def file_digest(file: Path) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _digest(path: str, state: tuple[int, int, int]) -> bytes:
-    """Of the content; `state` only says whether the file is the one that was read before."""
+    """A digest of the content; `state` only tells whether the file is the one that was read before."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
@@ -211,60 +209,60 @@ def _digest(path: str, state: tuple[int, int, int]) -> bytes:
 
 
 @contextmanager
-def without_warnings() -> Iterator[None]:
+def ignore_warnings() -> Iterator[None]:
     """Ignore warnings, one thread at a time."""
-    with _quiet, warnings.catch_warnings():
+    with _silence_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 @contextmanager
-def loading() -> Iterator[list[str]]:
-    """Load models without a word from the libraries, one thread at a time; what they would have said is in the list."""
-    said: list[str] = []
+def silence_libraries() -> Iterator[list[str]]:
+    """Keep the libraries quiet, one thread at a time; the list that is yielded gets the messages they log."""
+    messages: list[str] = []
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
 
     loggers = [logging.getLogger(name) for name in LIBRARIES]
-    with without_warnings():
+    with ignore_warnings():
         bars = _silence_bars()
-        before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+        previous = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:
             logger.handlers, logger.propagate = [Collect()], False
             logger.setLevel(logging.WARNING)
         try:
-            yield said
+            yield messages
         finally:
-            for logger, handlers, propagate, level in before:
+            for logger, handlers, propagate, level in previous:
                 logger.handlers, logger.propagate = handlers, propagate
                 logger.setLevel(level)
-            for show in bars:
-                show()
+            for enable in bars:
+                enable()
 
 
 def _silence_bars() -> list[Any]:
     """Switch off the progress bars that are on; how to switch them on again."""
-    shown = []
+    enablers = []
     from huggingface_hub import utils
 
     if not utils.are_progress_bars_disabled():
         utils.disable_progress_bars()
-        shown.append(utils.enable_progress_bars)
+        enablers.append(utils.enable_progress_bars)
     try:
         from transformers.utils import logging as bars
     except ImportError:  # the hub's library alone, for an encoder that needs no more
-        return shown
+        return enablers
     if bars.is_progress_bar_enabled():
         bars.disable_progress_bar()
-        shown.append(bars.enable_progress_bar)
-    return shown
+        enablers.append(bars.enable_progress_bar)
+    return enablers
 
 
 @contextmanager
-def explained(model: str) -> Iterator[None]:
-    """Whatever a library says when it cannot load a model, as an error that names the model."""
+def explain_failure(model: str) -> Iterator[None]:
+    """Turn any exception of a library that cannot load a model into an error that names the model."""
     try:
         yield
     except (VendimeterError, MemoryError):
@@ -287,15 +285,15 @@ def load_pretrained(
     """
     auto = getattr(require("transformers", extra=extra, purpose="a model of the hub"), kind)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with explained(model), loading():
+    with explain_failure(model), silence_libraries():
         if "Model" not in kind:
             return auto.from_pretrained(files.folder, **options)
-        found, info = auto.from_pretrained(
+        loaded, info = auto.from_pretrained(
             files.folder, output_loading_info=True, weights_only=True, **options
         )
     absent = [*info["missing_keys"], *(key[0] for key in info["mismatched_keys"])]
     refuse_uninitialised(absent, model, unused)
-    return found.eval()
+    return loaded.eval()
 
 
 def refuse_uninitialised(absent: Iterable[str], model: str, unused: Iterable[str] = ()) -> None:
@@ -313,15 +311,15 @@ def refuse_uninitialised(absent: Iterable[str], model: str, unused: Iterable[str
     )
 
 
-def uninitialised(said: Iterable[str]) -> list[str]:
+def find_uninitialised(messages: Iterable[str]) -> list[str]:
     """The weights that the library transformers says it has filled with random numbers, from what it logs.
 
     Examples
     --------
-    >>> uninitialised(["Some weights of … are newly initialized: ['a.bias', 'a.weight']. You should …"])
+    >>> find_uninitialised(["Some weights of … are newly initialized: ['a.bias', 'a.weight']. You should …"])
     ['a.bias', 'a.weight']
     """
-    text = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", message) for message in said)
+    text = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", message) for message in messages)
     table = re.findall(r"^(\S+)\s*\|\s*(?:MISSING|MISMATCH)\b", text, flags=re.MULTILINE)
     listed = re.findall(r"newly initialized[^\[\n]*\[([^\]]*)\]", text)
     return [*table, *(name for names in listed for name in re.findall(r"'([^']+)'", names))]

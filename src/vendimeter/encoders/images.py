@@ -17,15 +17,22 @@ from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.data.pictures import (
     as_size,
     bands,
-    each,
     eight_bits,
     file_digest,
+    map_in_order,
     pictures,
     pillow,
     rgb_image,
 )
 from vendimeter.encoders.base import Encode, Encoder, pick_device
-from vendimeter.encoders.hub import ModelFiles, check_model, explained, find_model, load_pretrained, loading
+from vendimeter.encoders.hub import (
+    ModelFiles,
+    check_model,
+    explain_failure,
+    find_model,
+    load_pretrained,
+    silence_libraries,
+)
 from vendimeter.errors import InputError, brief, shape_of, unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
@@ -53,9 +60,9 @@ class PictureEncoder(Encoder):
 
     def digest(self, sample: Any) -> bytes:
         """Of the bytes of a file, or of the pixels."""
-        found = file_digest(sample)
-        if found is not None:
-            return hashlib.sha256(b"file\0" + found).digest()
+        content_digest = file_digest(sample)
+        if content_digest is not None:
+            return hashlib.sha256(b"file\0" + content_digest).digest()
         pixels = bands(sample)
         return hashlib.sha256(f"pixels\0{shape_of(pixels.shape)}\0".encode() + pixels.tobytes()).digest()
 
@@ -116,12 +123,12 @@ class Pictures(PictureEncoder):
         size = as_size(self.resize, "resize")
         object.__setattr__(self, "resize", size[0] if size is not None and size[0] == size[1] else size)
         for option, low in (("mean", -math.inf), ("std", 0.0)):
-            given = getattr(self, option)
-            numbers = tuple(map(as_number, given)) if isinstance(given, Sequence | np.ndarray) else ()
+            value = getattr(self, option)
+            numbers = tuple(map(as_number, value)) if isinstance(value, Sequence | np.ndarray) else ()
             if len(numbers) != 3 or not all(low < number < math.inf for number in numbers):
                 above = " above 0" if option == "std" else ""
                 raise InputError(
-                    f"{option}={brief(given)}; expected 3 numbers{above}, for red, green and blue."
+                    f"{option}={brief(value)}; expected 3 numbers{above}, for red, green and blue."
                 )
             object.__setattr__(self, option, numbers)
         if self.fit not in ("stretch", "crop"):
@@ -152,10 +159,10 @@ class Pictures(PictureEncoder):
     def identity(self) -> dict[str, Any]:
         """The preprocessing, and the name of the function, or where it lies in this process."""
         function = self.version if self.version is not None else [os.getpid(), id(self.function)]
-        kept = {
+        preprocessing = {
             name: value for name, value in self.parameters().items() if name not in ("function", "version")
         }
-        return {"encoder": self.name, "version": 1, "function": function} | kept
+        return {"encoder": self.name, "version": 1, "function": function} | preprocessing
 
     def lasting_identity(self) -> dict[str, Any] | None:
         """The identity where the function has a name; None where it is known by its place in this process."""
@@ -163,40 +170,43 @@ class Pictures(PictureEncoder):
 
     def load(self) -> Encode:
         """The function, after the preprocessing."""
-        mean, std = (np.array(part, dtype=np.float32)[:, None, None] for part in (self.mean, self.std))
-        tensors = self.arrays == "torch"
-        torch = require("torch", extra=EXTRA, purpose="Pictures with arrays='torch'") if tensors else None
-        device = pick_device(self.device or _device_of(self.function), extra=EXTRA) if tensors else None
+        mean, std = (
+            np.array(channels, dtype=np.float32)[:, None, None] for channels in (self.mean, self.std)
+        )
+        as_tensors = self.arrays == "torch"
+        torch = require("torch", extra=EXTRA, purpose="Pictures with arrays='torch'") if as_tensors else None
+        device = pick_device(self.device or _device_of(self.function), extra=EXTRA) if as_tensors else None
 
         def prepare(item: Any) -> np.ndarray:
-            pixels = self._fitted(item).transpose(2, 0, 1)
+            pixels = self._fit_picture(item).transpose(2, 0, 1)
             return (pixels.astype(np.float32) / np.float32(255) - mean) / std
 
         def encode(batch: list[Any]) -> Any:
-            parts = list(each(prepare, batch))
-            shapes = {part.shape[1:] for part in parts}
+            prepared = list(map_in_order(prepare, batch))
+            shapes = {picture.shape[1:] for picture in prepared}
             if len(shapes) > 1:
                 sizes = " and ".join(f"{width}×{height}" for height, width in sorted(shapes)[:2])
                 raise InputError(
                     f"the pictures are of sizes {sizes}; expected one size. Pass resize=224, say."
                 )
-            stack = np.stack(parts)
+            stack = np.stack(prepared)
             return self.function(stack if torch is None else torch.from_numpy(stack).to(device))
 
         return encode
 
-    def _fitted(self, item: Any) -> np.ndarray:
+    def _fit_picture(self, item: Any) -> np.ndarray:
         """The picture in the size that the function wants, (H, W, 3)."""
         size = as_size(self.resize)
         if self.fit == "stretch" or size is None:
-            found = bands(item, size)
-            return found if found.ndim == 3 else np.repeat(found[:, :, None], 3, axis=2)
+            pixels = bands(item, size)
+            return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
         image, (height, width) = rgb_image(item), size
         scale = max(height / image.height, width / image.width)
-        wide, high = max(width, round(image.width * scale)), max(height, round(image.height * scale))
-        left, top = (wide - width) // 2, (high - height) // 2
-        if (wide, high) != image.size:
-            image = image.resize((wide, high), pillow().Resampling.BICUBIC)
+        full_width = max(width, round(image.width * scale))
+        full_height = max(height, round(image.height * scale))
+        left, top = (full_width - width) // 2, (full_height - height) // 2
+        if (full_width, full_height) != image.size:
+            image = image.resize((full_width, full_height), pillow().Resampling.BICUBIC)
         return np.array(image.crop((left, top, left + width, top + height)))
 
 
@@ -233,14 +243,14 @@ class HubPictureEncoder(PictureEncoder):
         """Load the model and its image processor with transformers."""
         torch = require("torch", extra=EXTRA, purpose=type(self).__name__)
         device, files = pick_device(self.device, extra=EXTRA), self._files()
-        processor = _processor(files, self.model)
+        processor = _load_processor(files, self.model)
         model = load_pretrained("AutoModel", files, self.model, extra=EXTRA, unused=self._unused)
         self._check(model)
         dtype = getattr(torch, self.dtype)
         model = model.to(device=device, dtype=dtype)
 
         def encode(batch: list[Any]) -> Any:
-            images = list(each(rgb_image, batch))
+            images = list(map_in_order(rgb_image, batch))
             pixels = processor(images=images, return_tensors="pt")["pixel_values"]
             with torch.inference_mode():
                 return self._vectors(model, pixels.to(device=device, dtype=dtype)).float()
@@ -258,24 +268,25 @@ class HubPictureEncoder(PictureEncoder):
         """The vectors of a batch."""
 
 
-def _processor(files: ModelFiles, model: str) -> Any:
+def _load_processor(files: ModelFiles, model: str) -> Any:
     """The image processor of a model, of the kind that resizes with Pillow.
 
     Models were trained and published with that kind. The other, with torchvision, gives other pixels, and which is
     taken would depend on what is installed.
     """
     auto = require("transformers", extra=EXTRA, purpose="a model of the hub").AutoImageProcessor
-    with explained(model), loading():
+    with explain_failure(model), silence_libraries():
         # From transformers 5 on the choice is called `backend`; each version ignores the name it does not know.
-        found = auto.from_pretrained(
+        processor = auto.from_pretrained(
             files.folder, backend="pil", use_fast=False, local_files_only=True, trust_remote_code=False
         )
-    if any("Torchvision" in kind.__name__ or kind.__name__.endswith("Fast") for kind in type(found).__mro__):
+    names = [kind.__name__ for kind in type(processor).__mro__]
+    if any("Torchvision" in name or name.endswith("Fast") for name in names):
         raise InputError(
-            f"the model {brief(model)} has only an image processor that needs torchvision ({type(found).__name__}); "
-            "expected one that resizes with Pillow. Use it through Pictures(function, …)."
+            f"the model {brief(model)} has only an image processor that needs torchvision ({names[0]}); expected "
+            "one that resizes with Pillow. Use it through Pictures(function, …)."
         )
-    return found
+    return processor
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,12 +15,12 @@ from vendimeter.encoders.base import Encode, Encoder, pick_device
 from vendimeter.encoders.hub import (
     ModelFiles,
     check_model,
-    explained,
+    explain_failure,
     find_model,
+    find_uninitialised,
     load_pretrained,
-    loading,
     refuse_uninitialised,
-    uninitialised,
+    silence_libraries,
 )
 from vendimeter.errors import InputError, brief, check_characters, printable, unknown
 from vendimeter.optional import require
@@ -119,9 +119,9 @@ class Sentences(TextEncoder):
             raise InputError(f"prompt={brief(self.prompt)}; expected a text to put in front of every sample.")
 
     def _files(self) -> ModelFiles:
-        bare = "/" not in self.model and not os.path.isdir(os.path.expanduser(self.model))
+        is_short_name = "/" not in self.model and not os.path.isdir(os.path.expanduser(self.model))
         return find_model(
-            f"sentence-transformers/{self.model}" if bare else self.model, self.revision, extra=EXTRA
+            f"sentence-transformers/{self.model}" if is_short_name else self.model, self.revision, extra=EXTRA
         )
 
     def identity(self) -> dict[str, Any]:
@@ -134,15 +134,17 @@ class Sentences(TextEncoder):
         torch = require("torch", extra=EXTRA, purpose="Sentences")
         device, files = pick_device(self.device, extra=EXTRA), self._files()
         _check_modules(Path(files.folder), self.model)
-        with explained(self.model), loading() as said:
+        with explain_failure(self.model), silence_libraries() as messages:
             model = library.SentenceTransformer(
                 files.folder, device=str(device), trust_remote_code=False, local_files_only=True
             )
-        refuse_uninitialised(uninitialised(said), self.model, unused=["pooler"])
+        refuse_uninitialised(find_uninitialised(messages), self.model, unused=["pooler"])
         model = model.to(getattr(torch, self.dtype)).eval()
         if self.max_length is not None:
-            most = model.max_seq_length
-            model.max_seq_length = self.max_length if most is None else min(self.max_length, most)
+            model_limit = model.max_seq_length
+            model.max_seq_length = min(
+                self.max_length, self.max_length if model_limit is None else model_limit
+            )
 
         def encode(texts: list[str]) -> Any:
             with torch.inference_mode():
@@ -158,7 +160,7 @@ class Sentences(TextEncoder):
 
 
 def _check_modules(folder: Path, model: str) -> None:
-    """Only what is a model of sentence-transformers, made of its own modules alone.
+    """Refuse what is no model of sentence-transformers, made of its own modules alone.
 
     Its library makes up a pooling for other models, and older versions of it run code that lies in a folder.
     """
@@ -175,10 +177,10 @@ def _check_modules(folder: Path, model: str) -> None:
             f"modules.json of the model {brief(model)} cannot be read; expected a list of modules. Download the model "
             "again."
         ) from None
-    strange = next((kind for kind in kinds if not kind.startswith("sentence_transformers.")), None)
-    if strange is not None:
+    foreign = next((kind for kind in kinds if not kind.startswith("sentence_transformers.")), None)
+    if foreign is not None:
         raise InputError(
-            f"the model {brief(model)} runs code of its own ({printable(strange, 80)}), which is never done here; "
+            f"the model {brief(model)} runs code of its own ({printable(foreign, 80)}), which is never done here; "
             "expected one made of modules of sentence-transformers. Load it yourself and pass Embed(model.encode)."
         )
 
@@ -235,27 +237,28 @@ class Transformer(TextEncoder):
         tokenizer.padding_side = "right"  # so that the first token is the text's
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token  # any will do, since it is masked
-        longest = _longest(model.config, tokenizer, self.max_length)
-        known = inspect.signature(model.forward).parameters
+        token_limit = _token_limit(model.config, tokenizer, self.max_length)
+        accepted = inspect.signature(model.forward).parameters
 
         def encode(texts: list[str]) -> Any:
-            inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=True, max_length=longest)
-            inputs = {name: part.to(device) for name, part in inputs.items() if name in known}
+            inputs = tokenizer(
+                texts, return_tensors="pt", padding=True, truncation=True, max_length=token_limit
+            )
+            inputs = {name: part.to(device) for name, part in inputs.items() if name in accepted}
             mask = inputs["attention_mask"]
             if not bool(mask.any(dim=1).all()):
                 raise InputError(
                     "the tokenizer gives no token for the text (is it empty?), so that it has no vector; drop it."
                 )
             with torch.inference_mode():
-                return self._pooled(model(**inputs), mask)
+                return self._pool(model(**inputs), mask)
 
-        with explained(self.model):
-            encode(
-                ["a"]
-            )  # a pooling that the model does not have is found here, and not after a long download
+        with explain_failure(self.model):
+            # A pooling that the model does not have is an error here, and not after a long download.
+            encode(["a"])
         return encode
 
-    def _pooled(self, output: Any, mask: Any) -> Any:
+    def _pool(self, output: Any, mask: Any) -> Any:
         if self.pooling == "pooler":
             pooled = getattr(output, "pooler_output", None)
             if pooled is None:
@@ -266,19 +269,19 @@ class Transformer(TextEncoder):
         hidden = output.last_hidden_state.float()
         if self.pooling == "cls":
             return hidden[:, 0]
-        share = mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * share).sum(dim=1) / share.sum(dim=1)
+        is_token = mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * is_token).sum(dim=1) / is_token.sum(dim=1)
 
 
-def _longest(config: Any, tokenizer: Any, asked: int | None) -> int | None:
-    """How many tokens of a text the model takes, at most as many as were asked for."""
-    limits = [] if asked is None else [asked]
+def _token_limit(config: Any, tokenizer: Any, max_length: int | None) -> int | None:
+    """How many tokens of a text the model takes, at most `max_length`."""
+    limits = [] if max_length is None else [max_length]
     if tokenizer.model_max_length < 10**9:  # a huge number stands for none
         limits.append(tokenizer.model_max_length)
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and positions > 0:
-        shifted = any(word in config.model_type for word in SHIFTED)
-        limits.append(positions - (config.pad_token_id or 0) - 1 if shifted else positions)
+        is_shifted = any(word in config.model_type for word in SHIFTED)
+        limits.append(positions - (config.pad_token_id or 0) - 1 if is_shifted else positions)
     return min(limits, default=None)
 
 

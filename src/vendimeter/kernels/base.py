@@ -1,4 +1,8 @@
-"""Kernels: parameters that turn samples into a Similarity. They hold no samples; + and * combine them."""
+"""The base class of kernels, their sums and products, and kernels on one column of a table.
+
+A kernel holds parameters and no samples; `build` turns samples into a `Similarity`. Where kernels are added or
+multiplied, features stay features where that is exact and no wider than needed; all others become blocks.
+"""
 
 from __future__ import annotations
 
@@ -22,230 +26,10 @@ from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, P
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
-__all__ = ["Kernel", "On", "Product", "Sum", "combine", "multiply", "multiply_features", "named"]
-
-
-# ------------------------------------------------------------------------------------------------------------- algebra
-
-# Sums and products of similarities: features stay features where that is exact and no wider than needed.
+__all__ = ["Kernel", "On", "Product", "Sum", "combine", "kernel_by_name", "multiply", "multiply_features"]
 
 PRODUCT_ENTRIES = 10_000_000  # a product of sparse features may have this many entries in any case
 PRODUCT_WIDTH = 4096  # beyond this many columns dense features are not multiplied, but their kernels are
-
-
-def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Similarity:
-    """The similarity Σ c·K of a weighted sum of kernels; features stay features."""
-    sizes = {part.n for part in parts}
-    if len(sizes) > 1:
-        raise InputError(
-            f"the parts of the kernel see {sorted(sizes)} items; expected the same items for each."
-        )
-    if len(parts) == 1 and coefficients[0] == 1:
-        return parts[0]
-    scales = np.sqrt(coefficients)
-    features = [part for part in parts if isinstance(part, Features)]
-    if len(features) == len(parts):
-        if all(part.sparse for part in features):
-            from scipy import sparse
-
-            rows = [scale * part.rows(slice(None)) for part, scale in zip(features, scales, strict=True)]
-            return FeatureRows(
-                sparse.csr_array(sparse.hstack(rows, format="csr")),
-                rounding=max(part.rounding for part in features) + 2 * UNIT,
-                keys=_joint_keys(features),
-            )
-        if all(not part.sparse or part.width <= PRODUCT_WIDTH for part in features):
-            return StackedFeatures(features, [float(scale) for scale in scales])
-    mended, like = [_mended(part) for part in parts], _joint_like(parts)
-
-    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
-        terms = zip(coefficients, mended, strict=True)
-        return functools.reduce(
-            operator.add, (c * as_like(part.block(rows, cols), like) for c, part in terms)
-        )
-
-    error = sum(c * part.entry_error for c, part in zip(coefficients, mended, strict=True))
-    return _joined(mended, block, error + len(parts) * 2 * UNIT)
-
-
-def multiply(parts: Sequence[Similarity]) -> Similarity:
-    """The similarity K₁∘K₂∘… of a product of kernels; features stay features where that is no wider than K."""
-    sizes = {part.n for part in parts}
-    if len(sizes) > 1:
-        raise InputError(
-            f"the factors of the kernel see {sorted(sizes)} items; expected the same items for each."
-        )
-    product = parts[0]
-    for part in parts[1:]:
-        product = _multiply_two(product, part)
-    return product
-
-
-def multiply_features(parts: Sequence[Features]) -> Features:
-    """All products of the columns, however few the rows: columns that mean the same for every batch."""
-    return functools.reduce(MultipliedFeatures, parts)
-
-
-def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
-    if isinstance(left, Features) and isinstance(right, Features):
-        if left.sparse and right.sparse:
-            product = _multiply_sparse(left, right)
-            if product is not None:
-                return product
-        if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
-            return MultipliedFeatures(left, right)
-    left, right = _mended(left), _mended(right)
-    like = _joint_like([left, right])
-
-    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
-        one = as_like(left.block(rows, cols), like)
-        return one * one if left is right else one * as_like(right.block(rows, cols), like)
-
-    return _joined([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
-
-
-def _multiply_sparse(left: Features, right: Features) -> Features | None:
-    """Row by row, the products of the non-zero entries; only the column pairs that occur become columns.
-
-    None where that would be larger than the similarity matrix itself.
-    """
-    from scipy import sparse
-
-    a, b = left.rows(slice(None)), right.rows(slice(None))
-    count_a, count_b = np.diff(a.indptr), np.diff(b.indptr)
-    counts = count_a.astype(np.int64) * count_b
-    if counts.sum() > max(left.n**2 // 2, PRODUCT_ENTRIES):
-        return None
-    row = np.repeat(np.arange(left.n), counts)
-    inside = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    at_a = a.indptr[:-1][row] + inside // np.maximum(count_b, 1)[row]
-    at_b = b.indptr[:-1][row] + inside % np.maximum(count_b, 1)[row]
-    pair = a.indices[at_a].astype(np.int64) * right.width + b.indices[at_b]
-    _, column = np.unique(pair, return_inverse=True)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    width = int(column.max()) + 1 if len(column) else 1
-    data = sparse.csr_array((a.data[at_a] * b.data[at_b], column, indptr), shape=(left.n, width))
-    return FeatureRows(
-        data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_joint_keys([left, right])
-    )
-
-
-def _joint_like(parts: Sequence[Similarity]) -> Any:
-    """Where the parts meet: on the device of the first that is on one."""
-    return next((part.like for part in parts if part.like is not None), None)
-
-
-def _mended(part: Similarity) -> Similarity:
-    """A part that is a user's matrix, checked and mended by itself: the whole cannot do it afterwards."""
-    return part.checked() if isinstance(part, Matrix) else part
-
-
-def _joint_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] | None]:
-    """Items are identical when they are so in every part."""
-
-    def keys(index: Any) -> list[Hashable] | None:
-        found = [part.keys(index) for part in parts]
-        return None if any(key is None for key in found) else list(zip(*found, strict=True))  # type: ignore[arg-type]
-
-    return keys
-
-
-def _joined(
-    parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], Any], error: float
-) -> Pairwise:
-    # Parts that are trusted have no negative eigenvalues, or project them; any other has to allow it for the whole.
-    allowed = all(part.trusted or part.policy.project for part in parts)
-    policy = Policy(
-        symmetrize=any(part.policy.symmetrize for part in parts),
-        project=allowed and any(part.policy.project for part in parts),
-    )
-
-    return Pairwise(
-        parts[0].n,
-        block,
-        rounding=error,
-        trusted=all(part.trusted for part in parts),
-        policy=policy,
-        keys=_joint_keys(parts),
-        like=_joint_like(parts),
-        stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
-        cost=sum(part.cost for part in parts) + 100.0,
-        parts=parts,
-        counter=Calls(
-            sources=[part.counter for part in {id(part): part for part in parts}.values() if part.counter]
-        ),
-    )
-
-
-class StackedFeatures(Features):
-    """Dense features side by side, each scaled: the features of a weighted sum of kernels."""
-
-    _parts: Sequence[Features]
-    _scales: Sequence[float]
-
-    def __init__(self, parts: Sequence[Features], scales: Sequence[float]):
-        super().__init__(
-            parts[0].n,
-            sum(part.width for part in parts),
-            rounding=max(part.rounding for part in parts) + 2 * UNIT,
-            like=_joint_like(parts),
-            _parts=parts,
-            _scales=scales,
-        )
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.result_type(*(part.dtype for part in self._parts))
-
-    def look(self, index: Index) -> None:
-        for part in self._parts:
-            part.look(index)
-
-    def keys(self, index: Index) -> list[Hashable] | None:
-        return _joint_keys(self._parts)(index)
-
-    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
-        scaled = zip(self._parts, self._scales, strict=True)
-        return concat([scale * as_like(_full(part.rows(index)), self.like) for part, scale in scaled], axis=1)
-
-
-class MultipliedFeatures(Features):
-    """All products of two features' columns: the features of a product of kernels."""
-
-    _left: Features
-    _right: Features
-
-    def __init__(self, left: Features, right: Features):
-        super().__init__(
-            left.n,
-            left.width * right.width,
-            rounding=left.rounding + right.rounding + 2 * UNIT,
-            like=_joint_like([left, right]),
-            _left=left,
-            _right=right,
-        )
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.result_type(self._left.dtype, self._right.dtype)
-
-    def look(self, index: Index) -> None:
-        for part in {id(part): part for part in (self._left, self._right)}.values():
-            part.look(index)
-
-    def keys(self, index: Index) -> list[Hashable] | None:
-        return _joint_keys([self._left, self._right])(index)
-
-    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
-        left, right = (as_like(_full(part.rows(index)), self.like) for part in (self._left, self._right))
-        return namespace(left).reshape(left[:, :, None] * right[:, None, :], (left.shape[0], self.width))
-
-
-def _full(rows: Any) -> np.ndarray:
-    return rows.toarray() if is_sparse(rows) else rows
-
-
-# ---------------------------------------------------------------------------------------------------------------- base
 
 
 class Kernel(ABC):
@@ -359,7 +143,7 @@ class Sum(Kernel):
     name: ClassVar[str] = "sum"
 
     def __repr__(self) -> str:
-        return " + ".join(f"{weight:g}*{_bracketed(kernel)}" for weight, kernel in self.terms)
+        return " + ".join(f"{weight:g}*{_parenthesize(kernel)}" for weight, kernel in self.terms)
 
     def _check(self) -> None:
         total = sum(weight for weight, _ in self.terms)
@@ -376,19 +160,19 @@ class Sum(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The weighted mean of the similarities of the parts."""
-        return self._combined([kernel.similarity(samples, rng=rng) for _, kernel in self.terms])
+        return self._combine_parts([kernel.similarity(samples, rng=rng) for _, kernel in self.terms])
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """The features of the parts, side by side."""
-        whole = self._combined([kernel.batch_features(samples, rng=rng) for _, kernel in self.terms])
-        assert isinstance(whole, Features)
-        return whole
+        features = self._combine_parts([kernel.batch_features(samples, rng=rng) for _, kernel in self.terms])
+        assert isinstance(features, Features)
+        return features
 
-    def _combined(self, parts: Sequence[Similarity]) -> Similarity:
+    def _combine_parts(self, parts: Sequence[Similarity]) -> Similarity:
         self._check()
         weights = [weight for weight, _ in self.terms]
-        whole = combine(parts, [weight / sum(weights) for weight in weights])
-        return whole.with_kernel(
+        similarity = combine(parts, [weight / sum(weights) for weight in weights])
+        return similarity.with_kernel(
             Sum(tuple((weight, part.kernel) for weight, part in zip(weights, parts, strict=True)))
         )
 
@@ -408,7 +192,7 @@ class Product(Kernel):
     name: ClassVar[str] = "product"
 
     def __repr__(self) -> str:
-        return "*".join(_bracketed(kernel) for kernel in self.factors)
+        return "*".join(_parenthesize(kernel) for kernel in self.factors)
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -426,9 +210,56 @@ class Product(Kernel):
         return multiply(parts).with_kernel(Product(tuple(part.kernel for part in parts)))
 
 
-def named(name: str) -> Kernel:
-    """The kernel of this name, for kernels that hold others: all of them are known only when all are loaded."""
-    from vendimeter.kernels import as_kernel
+@dataclass(frozen=True)
+class On(Kernel):
+    """A kernel on one column of a table: ``On("colour", Match())``.
+
+    Samples are a pandas, polars or Arrow table, a dict of columns, or a list of records.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> from vendimeter.kernels import Match, On
+    >>> table = {"shape": ["disc", "disc", "star", "star"], "colour": ["red", "blue", "red", "blue"]}
+    >>> round(vm.score(table, 0.5 * On("shape", Match()) + 0.5 * On("colour", Match())), 4)
+    2.8284
+    """
+
+    column: Hashable
+    kernel: Kernel
+    name: ClassVar[str] = "on"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, str):
+            object.__setattr__(self, "kernel", kernel_by_name(self.kernel))
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                f"On({brief(self.column)}, …) got {brief(self.kernel)}; expected a kernel such as Match()."
+            )
+
+    def __repr__(self) -> str:
+        return f"On({self.column!r}, {self.kernel!r})"
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel of the column."""
+        return (self.kernel,)
+
+    def build(self, samples: Any, rng: int) -> Similarity:
+        """The similarities of the column."""
+        return self._with_kernel(self.kernel.similarity(tables.column(samples, self.column), rng=rng))
+
+    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
+        """The features of the column."""
+        return self._with_kernel(self.kernel.batch_features(tables.column(samples, self.column), rng=rng))
+
+    def _with_kernel(self, similarity: Any) -> Any:
+        return similarity.with_kernel(replace(self, kernel=similarity.kernel))
+
+
+def kernel_by_name(name: str) -> Kernel:
+    """The kernel of this name, for kernels that hold others; the registry imports all of them, this module too."""
+    from vendimeter.kernels.registry import as_kernel
 
     return as_kernel(name)
 
@@ -454,57 +285,221 @@ def _product(left: Kernel, right: Kernel) -> Kernel:
     return product if weight == 1 else Sum(((weight, product),))
 
 
-def _bracketed(kernel: Kernel) -> str:
+def _parenthesize(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
 
 
-# ------------------------------------------------------------------------------------------------------------- columns
-
-# A kernel on one column of a table.
+# ------------------------------------------------------------------------------------ similarities of sums and products
 
 
-@dataclass(frozen=True)
-class On(Kernel):
-    """A kernel on one column of a table: ``On("colour", Match())``.
+def combine(parts: Sequence[Similarity], coefficients: Sequence[float]) -> Similarity:
+    """The similarity Σ c·K of a weighted sum of kernels; features stay features."""
+    sizes = {part.n for part in parts}
+    if len(sizes) > 1:
+        raise InputError(
+            f"the parts of the kernel see {sorted(sizes)} items; expected the same items for each."
+        )
+    if len(parts) == 1 and coefficients[0] == 1:
+        return parts[0]
+    scales = np.sqrt(coefficients)
+    features = [part for part in parts if isinstance(part, Features)]
+    if len(features) == len(parts):
+        if all(part.sparse for part in features):
+            from scipy import sparse
 
-    Samples are a pandas, polars or Arrow table, a dict of columns, or a list of records.
-
-    Examples
-    --------
-    >>> import vendimeter as vm
-    >>> from vendimeter.kernels import Match, On
-    >>> table = {"shape": ["disc", "disc", "star", "star"], "colour": ["red", "blue", "red", "blue"]}
-    >>> round(vm.score(table, 0.5 * On("shape", Match()) + 0.5 * On("colour", Match())), 4)
-    2.8284
-    """
-
-    column: Hashable
-    kernel: Kernel
-    name: ClassVar[str] = "on"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.kernel, str):
-            object.__setattr__(self, "kernel", named(self.kernel))
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(
-                f"On({brief(self.column)}, …) got {brief(self.kernel)}; expected a kernel such as Match()."
+            rows = [scale * part.rows(slice(None)) for part, scale in zip(features, scales, strict=True)]
+            return FeatureRows(
+                sparse.csr_array(sparse.hstack(rows, format="csr")),
+                rounding=max(part.rounding for part in features) + 2 * UNIT,
+                keys=_join_keys(features),
             )
+        if all(not part.sparse or part.width <= PRODUCT_WIDTH for part in features):
+            return StackedFeatures(features, [float(scale) for scale in scales])
+    checked, like = [_check_matrix(part) for part in parts], _shared_like(parts)
 
-    def __repr__(self) -> str:
-        return f"On({self.column!r}, {self.kernel!r})"
+    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
+        terms = zip(coefficients, checked, strict=True)
+        return functools.reduce(
+            operator.add, (c * as_like(part.block(rows, cols), like) for c, part in terms)
+        )
+
+    error = sum(c * part.entry_error for c, part in zip(coefficients, checked, strict=True))
+    return _join_pairwise(checked, block, error + len(parts) * 2 * UNIT)
+
+
+def multiply(parts: Sequence[Similarity]) -> Similarity:
+    """The similarity K₁∘K₂∘… of a product of kernels; features stay features where that is no wider than K."""
+    sizes = {part.n for part in parts}
+    if len(sizes) > 1:
+        raise InputError(
+            f"the factors of the kernel see {sorted(sizes)} items; expected the same items for each."
+        )
+    product = parts[0]
+    for part in parts[1:]:
+        product = _multiply_two(product, part)
+    return product
+
+
+def multiply_features(parts: Sequence[Features]) -> Features:
+    """All products of the columns, however few the rows: columns that mean the same for every batch."""
+    return functools.reduce(MultipliedFeatures, parts)
+
+
+def _multiply_two(left: Similarity, right: Similarity) -> Similarity:
+    if isinstance(left, Features) and isinstance(right, Features):
+        if left.sparse and right.sparse:
+            product = _multiply_sparse(left, right)
+            if product is not None:
+                return product
+        if left.width * right.width <= min(PRODUCT_WIDTH, left.n):
+            return MultipliedFeatures(left, right)
+    left, right = _check_matrix(left), _check_matrix(right)
+    like = _shared_like([left, right])
+
+    def block(rows: np.ndarray, cols: np.ndarray) -> Any:
+        entries = as_like(left.block(rows, cols), like)
+        return entries * entries if left is right else entries * as_like(right.block(rows, cols), like)
+
+    return _join_pairwise([left, right], block, left.entry_error + right.entry_error + 2 * UNIT)
+
+
+def _multiply_sparse(left: Features, right: Features) -> Features | None:
+    """Row by row, the products of the non-zero entries; only the column pairs that occur become columns.
+
+    None where that would be larger than the similarity matrix itself.
+    """
+    from scipy import sparse
+
+    a, b = left.rows(slice(None)), right.rows(slice(None))
+    count_a, count_b = np.diff(a.indptr), np.diff(b.indptr)
+    counts = count_a.astype(np.int64) * count_b
+    if counts.sum() > max(left.n**2 // 2, PRODUCT_ENTRIES):
+        return None
+    row = np.repeat(np.arange(left.n), counts)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at_a = a.indptr[:-1][row] + rank // np.maximum(count_b, 1)[row]
+    at_b = b.indptr[:-1][row] + rank % np.maximum(count_b, 1)[row]
+    pair = a.indices[at_a].astype(np.int64) * right.width + b.indices[at_b]
+    _, column = np.unique(pair, return_inverse=True)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    width = int(column.max()) + 1 if len(column) else 1
+    data = sparse.csr_array((a.data[at_a] * b.data[at_b], column, indptr), shape=(left.n, width))
+    return FeatureRows(
+        data, rounding=left.rounding + right.rounding + 2 * UNIT, keys=_join_keys([left, right])
+    )
+
+
+def _join_pairwise(
+    parts: Sequence[Similarity], block: Callable[[np.ndarray, np.ndarray], Any], error: float
+) -> Pairwise:
+    # Parts that are trusted have no negative eigenvalues, or project them; every other part has to allow projection.
+    allowed = all(part.trusted or part.policy.project for part in parts)
+    policy = Policy(
+        symmetrize=any(part.policy.symmetrize for part in parts),
+        project=allowed and any(part.policy.project for part in parts),
+    )
+    return Pairwise(
+        parts[0].n,
+        block,
+        rounding=error,
+        trusted=all(part.trusted for part in parts),
+        policy=policy,
+        keys=_join_keys(parts),
+        like=_shared_like(parts),
+        stacks=all(isinstance(part, Pairwise) and part.stacks for part in parts),
+        cost=sum(part.cost for part in parts) + 100.0,
+        parts=parts,
+        counter=Calls(
+            sources=[part.counter for part in {id(part): part for part in parts}.values() if part.counter]
+        ),
+    )
+
+
+def _join_keys(parts: Sequence[Similarity]) -> Callable[[Any], list[Hashable] | None]:
+    """The keys of items that are identical when they are so in every part."""
+
+    def keys(index: Any) -> list[Hashable] | None:
+        columns = [part.keys(index) for part in parts]
+        return None if any(column is None for column in columns) else list(zip(*columns, strict=True))  # type: ignore[arg-type]
+
+    return keys
+
+
+def _shared_like(parts: Sequence[Similarity]) -> Any:
+    """The array on whose device blocks of all parts are put: that of the first part that is on one."""
+    return next((part.like for part in parts if part.like is not None), None)
+
+
+def _check_matrix(part: Similarity) -> Similarity:
+    """A part that is a user's matrix, checked and mended by itself: this cannot be done to the sum or product."""
+    return part.checked() if isinstance(part, Matrix) else part
+
+
+class StackedFeatures(Features):
+    """Dense features side by side, each scaled: the features of a weighted sum of kernels."""
+
+    _parts: Sequence[Features]
+    _scales: Sequence[float]
+
+    def __init__(self, parts: Sequence[Features], scales: Sequence[float]):
+        super().__init__(
+            parts[0].n,
+            sum(part.width for part in parts),
+            rounding=max(part.rounding for part in parts) + 2 * UNIT,
+            like=_shared_like(parts),
+            _parts=parts,
+            _scales=scales,
+        )
 
     @property
-    def parts(self) -> tuple[Kernel, ...]:
-        """The kernel of the column."""
-        return (self.kernel,)
+    def dtype(self) -> np.dtype:
+        return np.result_type(*(part.dtype for part in self._parts))
 
-    def build(self, samples: Any, rng: int) -> Similarity:
-        """The similarities of the column."""
-        return self._named(self.kernel.similarity(tables.column(samples, self.column), rng=rng))
+    def look(self, index: Index) -> None:
+        for part in self._parts:
+            part.look(index)
 
-    def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
-        """The features of the column."""
-        return self._named(self.kernel.batch_features(tables.column(samples, self.column), rng=rng))
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return _join_keys(self._parts)(index)
 
-    def _named(self, similarity: Any) -> Any:
-        return similarity.with_kernel(replace(self, kernel=similarity.kernel))
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        scaled = zip(self._parts, self._scales, strict=True)
+        return concat(
+            [scale * as_like(_as_dense(part.rows(index)), self.like) for part, scale in scaled], axis=1
+        )
+
+
+class MultipliedFeatures(Features):
+    """All products of two features' columns: the features of a product of kernels."""
+
+    _left: Features
+    _right: Features
+
+    def __init__(self, left: Features, right: Features):
+        super().__init__(
+            left.n,
+            left.width * right.width,
+            rounding=left.rounding + right.rounding + 2 * UNIT,
+            like=_shared_like([left, right]),
+            _left=left,
+            _right=right,
+        )
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.result_type(self._left.dtype, self._right.dtype)
+
+    def look(self, index: Index) -> None:
+        for part in {id(part): part for part in (self._left, self._right)}.values():
+            part.look(index)
+
+    def keys(self, index: Index) -> list[Hashable] | None:
+        return _join_keys([self._left, self._right])(index)
+
+    def rows(self, index: Index, out: np.ndarray | None = None) -> Any:
+        left, right = (as_like(_as_dense(part.rows(index)), self.like) for part in (self._left, self._right))
+        return namespace(left).reshape(left[:, :, None] * right[:, None, :], (left.shape[0], self.width))
+
+
+def _as_dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if is_sparse(rows) else rows

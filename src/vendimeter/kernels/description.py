@@ -21,10 +21,10 @@ import numpy as np
 from vendimeter.data import tokens
 from vendimeter.data.devices import is_foreign, to_host
 from vendimeter.errors import InputError, brief, printable
-from vendimeter.kernels import by_name
 from vendimeter.kernels.base import Kernel, On, Product, Sum
 from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.random_features import RandomFeatures
+from vendimeter.kernels.registry import by_name
 from vendimeter.kernels.text import NGram
 
 __all__ = ["describe", "difference", "fingerprint", "identity", "rebuild", "same", "shown"]
@@ -46,7 +46,7 @@ def describe(kernel: Kernel) -> dict[str, Any]:
     name = kernel.name or type(kernel).__qualname__
     return {
         "kernel": name,
-        "parameters": {key: _plain(value) for key, value in _parameters(kernel).items()},
+        "parameters": {key: _to_plain(value) for key, value in _parameters(kernel).items()},
     }
 
 
@@ -56,14 +56,14 @@ def _parameters(kernel: Kernel) -> dict[str, Any]:
     return dict(vars(kernel))
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Kernel):
         return describe(value)
     if is_encoder(value):
-        parameters = {key: _plain(part) for key, part in value.parameters().items()}
+        parameters = {key: _to_plain(part) for key, part in value.parameters().items()}
         return {"encoder": value.name or type(value).__qualname__, "parameters": parameters}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_to_plain(part) for part in value]
     if isinstance(value, np.bool_ | np.number):
         value = value.item()
     if value is None or isinstance(value, str | int):
@@ -74,29 +74,31 @@ def _plain(value: Any) -> Any:
         digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return {"array": f"{value.dtype.str} {value.shape} {digest}"}
     if callable(value):
-        return _function(value)
+        return _describe_function(value)
     return {"value": repr(value)}
 
 
-def _function(value: Any) -> dict[str, Any]:
+def _describe_function(value: Any) -> dict[str, Any]:
     if isinstance(value, functools.partial):
         arguments = [
-            _plain(value.args),
-            [[key, _plain(part)] for key, part in sorted(value.keywords.items())],
+            _to_plain(value.args),
+            [[key, _to_plain(part)] for key, part in sorted(value.keywords.items())],
         ]
-        return {**_function(value.func), "with": arguments}
+        return {**_describe_function(value.func), "with": arguments}
     owner = getattr(value, "__self__", None)
     if owner is None or isinstance(owner, types.ModuleType):
         owner = None if hasattr(value, "__qualname__") else value
     name = getattr(value, "__qualname__", type(value).__qualname__)
     module = getattr(value, "__module__", None) or ""
     module = "__main__" if module == "__mp_main__" else module  # what workers call the program they belong to
-    found = {"function": f"{module}.{name}"}
+    description = {"function": f"{module}.{name}"}
     # An object that prints as its parameters is told from others by them; an address says nothing in another process.
-    shown = None if owner is None or isinstance(owner, type) else repr(owner)
-    if shown is None or " at 0x" in shown:
-        return found
-    return {**found, "of": shown if len(shown) <= 200 else hashlib.sha256(shown.encode()).hexdigest()}
+    owner_text = None if owner is None or isinstance(owner, type) else repr(owner)
+    if owner_text is None or " at 0x" in owner_text:
+        return description
+    if len(owner_text) > 200:
+        owner_text = hashlib.sha256(owner_text.encode()).hexdigest()
+    return {**description, "of": owner_text}
 
 
 def fingerprint(kernel: Kernel) -> str:
@@ -113,7 +115,7 @@ def fingerprint(kernel: Kernel) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """1 and 1.0 are one number."""
+    """The values with whole numbers as int: 1 and 1.0 are one number."""
     if isinstance(value, dict):
         return {key: _canonical(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -121,7 +123,7 @@ def _canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# --------------------------------------------------------------------------------------------------- are two the same?
+# ------------------------------------------------------------------------------------------------------- equality
 
 
 def same(left: Any, right: Any) -> bool:
@@ -135,10 +137,10 @@ def same(left: Any, right: Any) -> bool:
     >>> same(Embed(lambda x: x), Embed(lambda x: x)), same(Embed(lambda x: x), Embed(lambda x: 2 * x))
     (True, False)
     """
-    return _alike(left, right, DEEPEST, set())
+    return _are_equal(left, right, DEEPEST, set())
 
 
-def _alike(left: Any, right: Any, depth: int, seen: set[tuple[int, int]]) -> bool:
+def _are_equal(left: Any, right: Any, depth: int, seen: set[tuple[int, int]]) -> bool:
     if left is right or (id(left), id(right)) in seen:  # a pair that is being compared further up: a circle
         return True
     if isinstance(left, bool | int | float | np.number) and isinstance(right, bool | int | float | np.number):
@@ -148,22 +150,22 @@ def _alike(left: Any, right: Any, depth: int, seen: set[tuple[int, int]]) -> boo
     if isinstance(left, str | bytes | type | types.ModuleType):
         return bool(left == right)
     seen = seen | {(id(left), id(right))}
-    ours, theirs = _inside(left), _inside(right)
-    if ours is None or theirs is None or len(ours) != len(theirs):
+    left_parts, right_parts = _contents(left), _contents(right)
+    if left_parts is None or right_parts is None or len(left_parts) != len(right_parts):
         return False
-    return all(_alike(one, other, depth - 1, seen) for one, other in zip(ours, theirs, strict=True))
+    return all(_are_equal(a, b, depth - 1, seen) for a, b in zip(left_parts, right_parts, strict=True))
 
 
-def _inside(value: Any) -> list[Any] | None:
+def _contents(value: Any) -> list[Any] | None:
     """What an object is made of, in order; None where that cannot be told, so that it is only ever itself."""
     if isinstance(value, Kernel):
-        return _pairs(_parameters(value))
+        return _flatten(_parameters(value))
     if is_encoder(value):
-        return _pairs(value.parameters())
+        return _flatten(value.parameters())
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, dict):
-        return _pairs(value)
+        return _flatten(value)
     if isinstance(value, set | frozenset):
         return [len(value), *sorted(map(repr, value))]
     if isinstance(value, np.ndarray) or is_foreign(value):
@@ -171,7 +173,8 @@ def _inside(value: Any) -> list[Any] | None:
         return [str(value.dtype), host.shape, host.tolist() if host.dtype == object else host.tobytes()]
     if isinstance(value, types.FunctionType):
         names, defaults = [value.__module__, value.__qualname__], [value.__defaults__, value.__kwdefaults__]
-        return [names, defaults, [_content(cell) for cell in value.__closure__ or ()], _code(value.__code__)]
+        cells = [_cell_content(cell) for cell in value.__closure__ or ()]
+        return [names, defaults, cells, _code_contents(value.__code__)]
     if isinstance(value, types.MethodType):
         return [value.__func__, value.__self__]
     if _is_estimator(
@@ -198,27 +201,27 @@ def _is_learnt(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")
 
 
-def _pairs(items: dict[Any, Any]) -> list[Any]:
+def _flatten(items: dict[Any, Any]) -> list[Any]:
     return [part for key in sorted(items, key=repr) for part in (key, items[key])]
 
 
-def _content(cell: Any) -> Any:
+def _cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # empty
         return None
 
 
-def _code(code: types.CodeType) -> list[Any]:
+def _code_contents(code: types.CodeType) -> list[Any]:
     """What a function does, without where it stands in its file."""
-    constants = [_code(part) if isinstance(part, types.CodeType) else part for part in code.co_consts]
+    constants = [_code_contents(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
     return [code.co_code, code.co_names, code.co_varnames, constants]
 
 
-# ------------------------------------------------------------------------------------------------------- and back again
+# ------------------------------------------------------------------------------------ kernels from descriptions
 
 
-def _known() -> dict[str, type[Kernel]]:
+def _kernels_by_name() -> dict[str, type[Kernel]]:
     return by_name() | {kind.name: kind for kind in (Sum, Product, On, Embed, FromFunction, RandomFeatures)}
 
 
@@ -231,7 +234,7 @@ def rebuild(description: Any, load: str = "load") -> Kernel:
     >>> rebuild(describe(RBF(2.0)))
     RBF(sigma=2.0)
     """
-    functions = _functions(description)
+    functions = _function_names(description)
     if functions:
         several, them = ("functions", "them") if len(functions) > 1 else ("function", "it")
         names = printable(", ".join(functions), LONGEST)
@@ -241,7 +244,7 @@ def rebuild(description: Any, load: str = "load") -> Kernel:
             option="kernel",
         )
     try:
-        return _made(description, _known())
+        return _make(description, _kernels_by_name())
     except (KeyError, TypeError, AttributeError):
         raise InputError(
             f"{shown(description)} does not describe a kernel that can be made from its parameters alone; expected one "
@@ -250,23 +253,23 @@ def rebuild(description: Any, load: str = "load") -> Kernel:
         ) from None
 
 
-def _made(description: Any, known: dict[str, type[Kernel]]) -> Kernel:
-    def value(part: Any) -> Any:
+def _make(description: Any, known: dict[str, type[Kernel]]) -> Kernel:
+    def to_value(part: Any) -> Any:
         if isinstance(part, dict):
             if "encoder" in part:
                 from vendimeter.encoders.base import HOW
 
                 # A file may come from anywhere: it says what is computed, never where, nor what is written where.
-                return made(_encoders()[part["encoder"]], part["parameters"], HOW)
-            return _made(part, known)
-        return tuple(map(value, part)) if isinstance(part, list) else part
+                return construct(_encoders()[part["encoder"]], part["parameters"], HOW)
+            return _make(part, known)
+        return tuple(map(to_value, part)) if isinstance(part, list) else part
 
-    def made(kind: Any, parameters: Any, without: tuple[str, ...] = ()) -> Any:
+    def construct(kind: Any, parameters: Any, without: tuple[str, ...] = ()) -> Any:
         if not {field.name for field in dataclasses.fields(kind)}.difference(without).issuperset(parameters):
             raise TypeError(f"{kind.__name__} has no such parameters")
-        return kind(**{name: value(part) for name, part in parameters.items()})
+        return kind(**{name: to_value(part) for name, part in parameters.items()})
 
-    return made(known[description["kernel"]], description["parameters"])
+    return construct(known[description["kernel"]], description["parameters"])
 
 
 def _encoders() -> dict[str, Any]:
@@ -275,7 +278,7 @@ def _encoders() -> dict[str, Any]:
     return by_name()
 
 
-def _functions(description: Any) -> list[str]:
+def _function_names(description: Any) -> list[str]:
     """The names of the functions in a description, each once."""
     if isinstance(description, dict):
         if isinstance(description.get("function"), str):
@@ -283,10 +286,10 @@ def _functions(description: Any) -> list[str]:
         description = list(description.values())
     if not isinstance(description, list):
         return []
-    return list(dict.fromkeys(name for part in description for name in _functions(part)))
+    return list(dict.fromkeys(name for part in description for name in _function_names(part)))
 
 
-# ------------------------------------------------------------------------------------------------------- for messages
+# --------------------------------------------------------------------------------- descriptions in messages
 
 
 def shown(description: Any, *, yours: bool = False) -> str:
@@ -311,35 +314,36 @@ def shown(description: Any, *, yours: bool = False) -> str:
 
 def _kernel_text(description: Any, yours: bool) -> str:
     name, parameters = description["kernel"], description["parameters"]
-    kind: Any = _known().get(name)
+    kind: Any = _kernels_by_name().get(name)
     if kind is Sum:
-        return " + ".join(f"{weight:g}*{_bracketed(part, yours)}" for weight, part in parameters["terms"])
+        return " + ".join(f"{weight:g}*{_parenthesize(part, yours)}" for weight, part in parameters["terms"])
     if kind is Product:
-        return "*".join(_bracketed(part, yours) for part in parameters["factors"])
+        return "*".join(_parenthesize(part, yours) for part in parameters["factors"])
     return _call_text(name, kind, parameters, yours)
 
 
 def _call_text(name: str, kind: Any, parameters: Any, yours: bool) -> str:
-    """The call that makes a kernel or an encoder, without what is as usual."""
-    usual = {}
+    """The call that makes a kernel or an encoder, without arguments that are as by default."""
+    defaults = {}
     if kind is not None:
         for field in dataclasses.fields(kind):
-            made = field.default_factory is not dataclasses.MISSING
-            usual[field.name] = _plain(field.default_factory() if made else field.default)  # type: ignore[misc]
-    words, named = [], kind is None
+            has_factory = field.default_factory is not dataclasses.MISSING
+            defaults[field.name] = _to_plain(field.default_factory() if has_factory else field.default)  # type: ignore[misc]
+    arguments, needs_name = [], kind is None
     for key, value in parameters.items():
-        if key in usual and usual[key] == value:
-            named = True  # what comes after one that is left out needs its name
+        if key in defaults and defaults[key] == value:
+            needs_name = True  # what comes after one that is left out needs its name
             continue
-        place = "your_encoder" if key == "encoder" else "your_function"
-        own = yours and isinstance(value, dict) and "function" in value
-        text = place if own else _value_text(value, yours)
-        named = named or (bool(words) and not isinstance(value, dict))  # a second number says little without
-        words.append(f"{key}={text}" if named else text)
-    return f"{name if kind is None else kind.__name__}({', '.join(words)})"
+        placeholder = "your_encoder" if key == "encoder" else "your_function"
+        is_own = yours and isinstance(value, dict) and "function" in value
+        text = placeholder if is_own else _value_text(value, yours)
+        # A second number says little without its name.
+        needs_name = needs_name or (bool(arguments) and not isinstance(value, dict))
+        arguments.append(f"{key}={text}" if needs_name else text)
+    return f"{name if kind is None else kind.__name__}({', '.join(arguments)})"
 
 
-def _bracketed(description: Any, yours: bool) -> str:
+def _parenthesize(description: Any, yours: bool) -> str:
     text = _kernel_text(description, yours)
     return f"({text})" if description["kernel"] == Sum.name else text
 
@@ -360,11 +364,9 @@ def _value_text(value: Any, yours: bool) -> str:
     if "function" in value:
         text = _function_text(value)
         if "with" in value:
-            places, names = value["with"]
-            words = [_value_text(part, yours) for part in places]
-            text = (
-                f"partial({', '.join([text, *words, *(f'{k}={_value_text(v, yours)}' for k, v in names)])})"
-            )
+            positional, names = value["with"]
+            arguments = [_value_text(part, yours) for part in positional]
+            text = f"partial({', '.join([text, *arguments, *(f'{k}={_value_text(v, yours)}' for k, v in names)])})"
         owner = str(value.get("of", ""))
         digest = len(owner) == 64 and owner.isalnum()  # of a text that is longer than the file should hold
         return text + (
@@ -378,16 +380,12 @@ def _value_text(value: Any, yours: bool) -> str:
 
 # ------------------------------------------------------------------------------------------------------------ identity
 
-# What features depend on beyond the parameters of a kernel: the files of models and tokenizers.
-#
-# A kernel has the name or folder of a model, and other files can come to lie behind it: features from before and after
-# that do not belong into one sum.
-
 
 def identity(kernel: Kernel) -> dict[str, Any] | None:
-    """What features depend on beyond the parameters, as JSON has it: the files behind models and tokenizers.
+    """What features depend on beyond the parameters, as JSON has it: the files of models and tokenizers, if any.
 
-    None where there are none.
+    A kernel has the name or folder of a model, and other files can come to lie behind it: features from before and
+    after that do not belong into one sum. None where there are no such files.
 
     Examples
     --------
@@ -395,14 +393,14 @@ def identity(kernel: Kernel) -> dict[str, Any] | None:
     >>> identity(Cosine()) is None
     True
     """
-    found: dict[str, Any] = {}
+    identities: dict[str, Any] = {}
     for key, value in vars(kernel).items():
-        found[key] = value.lasting_identity() if is_encoder(value) else None
+        identities[key] = value.lasting_identity() if is_encoder(value) else None
     if isinstance(kernel, NGram):
-        found["tokenizer"] = tokens.identity(kernel.tokenizer)
+        identities["tokenizer"] = tokens.identity(kernel.tokenizer)
     for i, part in enumerate(kernel.parts):
-        found[f"part {i}"] = identity(part)
-    return {key: part for key, part in found.items() if part is not None} or None
+        identities[f"part {i}"] = identity(part)
+    return {key: part for key, part in identities.items() if part is not None} or None
 
 
 def difference(left: Any, right: Any) -> str | None:
@@ -415,15 +413,15 @@ def difference(left: Any, right: Any) -> str | None:
     """
     if left is None or right is None or left == right:
         return None
-    key, one, other = "", left, right
-    while isinstance(one, dict) and isinstance(other, dict):
-        mine, theirs = one, other
-        key = next(key for key in sorted({*mine, *theirs}) if mine.get(key) != theirs.get(key))
-        one, other = mine.get(key), theirs.get(key)
-    return f"{printable(key, 40)} {_short(one)} and {_short(other)}"
+    key, a, b = "", left, right
+    while isinstance(a, dict) and isinstance(b, dict):
+        ours, theirs = a, b
+        key = next(key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key))
+        a, b = ours.get(key), theirs.get(key)
+    return f"{printable(key, 40)} {_abbreviate(a)} and {_abbreviate(b)}"
 
 
-def _short(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     """A value of an identity; of a digest or a commit the beginning, which is enough to tell it from others."""
     digest = isinstance(value, str) and len(value) >= 40 and value.isalnum()
     return brief(value[:12] + "…" if digest else value)

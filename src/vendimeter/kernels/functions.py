@@ -23,7 +23,7 @@ from vendimeter.data.devices import (
     numpy_dtype,
 )
 from vendimeter.errors import InputError, brief, shape_of
-from vendimeter.kernels.base import Kernel, named
+from vendimeter.kernels.base import Kernel, kernel_by_name
 from vendimeter.kernels.vectors import Cosine
 from vendimeter.options import whole_number
 from vendimeter.present.progress import Progress
@@ -73,9 +73,9 @@ class FromFunction(Kernel):
             raise InputError(f"FromFunction got {brief(self.function)}; expected a function k(a, b).")
 
     def __repr__(self) -> str:
-        called = getattr(self.function, "__qualname__", type(self.function).__name__)
+        function_name = getattr(self.function, "__qualname__", type(self.function).__name__)
         flags = [flag for flag in ("block", "normalize", "symmetrize", "project") if getattr(self, flag)]
-        return f"FromFunction({', '.join([called, *(f'{flag}=True' for flag in flags)])})"
+        return f"FromFunction({', '.join([function_name, *(f'{flag}=True' for flag in flags)])})"
 
     @property
     def needs_all(self) -> str:
@@ -87,26 +87,24 @@ class FromFunction(Kernel):
 
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of calls of the function."""
-        items = _items(samples, "the function")
+        items = _as_items(samples, "the function")
         policy = Policy(self.normalize, self.symmetrize, self.project)
-        evaluate = self._blocks if self.block else self._pairs
-
+        evaluate = self._evaluate_blocks if self.block else self._evaluate_pairs
         like = items if self.block and is_foreign(local(items)) else None
-
         counter = Calls()
 
         def block(rows: np.ndarray, cols: np.ndarray) -> Any:
-            part = as_like(evaluate(items, rows, cols), like)
-            counter.add(len(rows) * len(cols), numpy_dtype(part))
-            return double(part)
+            similarities = as_like(evaluate(items, rows, cols), like)
+            counter.add(len(rows) * len(cols), numpy_dtype(similarities))
+            return double(similarities)
 
-        def triangle(places: np.ndarray) -> np.ndarray:
-            part = self._pairs(items, places, places, half=True)
-            counter.add(len(places) * (len(places) + 1) // 2, numpy_dtype(part))
-            return double(part)
+        def triangle(positions: np.ndarray) -> np.ndarray:
+            similarities = self._evaluate_pairs(items, positions, positions, half=True)
+            counter.add(len(positions) * (len(positions) + 1) // 2, numpy_dtype(similarities))
+            return double(similarities)
 
         def keys(index: np.ndarray) -> list[Hashable] | None:
-            return _hashable(take(local(items), index))
+            return _item_keys(take(local(items), index))
 
         return Pairwise(
             length(items),
@@ -120,36 +118,38 @@ class FromFunction(Kernel):
             counter=counter,
         )
 
-    def _blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> Any:
-        part = local(self.function(take(items, rows), take(items, cols)))
-        if not is_foreign(part):
+    def _evaluate_blocks(self, items: Any, rows: np.ndarray, cols: np.ndarray) -> Any:
+        similarities = local(self.function(take(items, rows), take(items, cols)))
+        if not is_foreign(similarities):
             try:
-                part = np.asarray(part)
+                similarities = np.asarray(similarities)
             except ValueError:  # a ragged list
-                part = np.array(None)
-        if tuple(part.shape) != (len(rows), len(cols)) or not is_real(part):
+                similarities = np.array(None)
+        if tuple(similarities.shape) != (len(rows), len(cols)) or not is_real(similarities):
             raise InputError(
-                f"the block function returned {part.dtype} of shape {shape_of(part.shape)} for {len(rows)} and "
-                f"{len(cols)} items; expected numbers of shape {(len(rows), len(cols))}. For a function of "
-                "two items leave block=True away."
+                f"the block function returned {similarities.dtype} of shape {shape_of(similarities.shape)} for "
+                f"{len(rows)} and {len(cols)} items; expected numbers of shape {(len(rows), len(cols))}. For a "
+                "function of two items leave block=True away."
             )
-        return part
+        return similarities
 
-    def _pairs(self, items: Any, rows: np.ndarray, cols: np.ndarray, *, half: bool = False) -> np.ndarray:
-        left, right = _each(take(items, rows)), _each(take(items, cols))
-        part = np.zeros((len(rows), len(cols)))
-        coarse = part.dtype
+    def _evaluate_pairs(
+        self, items: Any, rows: np.ndarray, cols: np.ndarray, *, half: bool = False
+    ) -> np.ndarray:
+        left, right = _as_sequence(take(items, rows)), _as_sequence(take(items, cols))
+        similarities = np.zeros((len(rows), len(cols)))
+        coarsest = similarities.dtype
         for a, i in enumerate(rows.tolist()):
             for b in range(a if half else 0, len(cols)):
                 value = self.function(left[a], right[b])
-                part[a, b] = self._number(value, i, int(cols[b]))
-                dtype = numpy_dtype(value) if hasattr(value, "dtype") else coarse
-                if dtype.kind == "f" and dtype.itemsize < coarse.itemsize:
-                    coarse = dtype
-        return part.astype(coarse)
+                similarities[a, b] = self._as_number(value, i, int(cols[b]))
+                dtype = numpy_dtype(value) if hasattr(value, "dtype") else coarsest
+                if dtype.kind == "f" and dtype.itemsize < coarsest.itemsize:
+                    coarsest = dtype
+        return similarities.astype(coarsest)
 
     @staticmethod
-    def _number(value: Any, i: int, j: int) -> float:
+    def _as_number(value: Any, i: int, j: int) -> float:
         try:
             return float(local(value))
         except (TypeError, ValueError):
@@ -159,12 +159,12 @@ class FromFunction(Kernel):
             ) from None
 
 
-def _each(items: Any) -> Any:
+def _as_sequence(items: Any) -> Any:
     """Items one by one: the standard has no plain index for the rows of an array."""
     return [items[i, ...] for i in range(items.shape[0])] if is_foreign(items) else items
 
 
-def _hashable(items: Any) -> list[Hashable] | None:
+def _item_keys(items: Any) -> list[Hashable] | None:
     if is_foreign(items):
         return None
     if isinstance(items, np.ndarray) and items.dtype != object:
@@ -177,7 +177,7 @@ def _hashable(items: Any) -> list[Hashable] | None:
     )
 
 
-def _items(samples: Any, kernel: str) -> Any:
+def _as_items(samples: Any, kernel: str) -> Any:
     """Items for a user's function: arrays of the library they came in, and rows of a table as records."""
     if is_foreign(samples):
         as_list(samples, kernel=kernel)  # for its checks alone
@@ -185,18 +185,18 @@ def _items(samples: Any, kernel: str) -> Any:
     return tables.records(samples) if tables.has_columns(samples) else as_list(samples, kernel=kernel)
 
 
-def _vectors(given: Any) -> Any:
-    """What an encoder gave, as an array, where it lies."""
-    given = unwrapped(local(given))
-    if is_sparse(given) or (is_foreign(given) and given.ndim > 0):
-        return given
+def _as_vectors(output: Any) -> Any:
+    """The output of an encoder as an array, on the device where it is."""
+    output = unwrapped(local(output))
+    if is_sparse(output) or (is_foreign(output) and output.ndim > 0):
+        return output
     try:
-        vectors = np.asarray(given)
+        vectors = np.asarray(output)
     except ValueError:
         vectors = np.array(None)
     if vectors.dtype == object or vectors.ndim == 0:
         raise InputError(
-            f"the encoder gave {brief(given)}; expected an array with one vector of numbers a sample."
+            f"the encoder gave {brief(output)}; expected an array with one vector of numbers a sample."
         )
     return vectors
 
@@ -241,7 +241,7 @@ class Embed(Kernel):
         if not callable(self.encoder):
             raise InputError(f"Embed got {brief(self.encoder)}; expected a function from samples to vectors.")
         if isinstance(self.kernel, str):
-            object.__setattr__(self, "kernel", named(self.kernel))
+            object.__setattr__(self, "kernel", kernel_by_name(self.kernel))
         if not isinstance(self.kernel, Kernel):
             raise InputError(
                 f"Embed got the kernel {brief(self.kernel)}; expected one such as Cosine() or RBF()."
@@ -255,21 +255,21 @@ class Embed(Kernel):
                 )
 
     def __repr__(self) -> str:
-        called = getattr(self.encoder, "__qualname__", type(self.encoder).__name__)
-        return f"Embed({repr(self.encoder) if is_encoder(self.encoder) else called}, {self.kernel!r})"
+        function_name = getattr(self.encoder, "__qualname__", type(self.encoder).__name__)
+        return f"Embed({repr(self.encoder) if is_encoder(self.encoder) else function_name}, {self.kernel!r})"
 
     def encode(self, samples: Any) -> Any:
         """The vectors of the samples, a row each."""
         if is_encoder(self.encoder):
             return self.encoder(samples)  # it checks what goes in and what comes out
-        items = _items(samples, "the encoder")
+        items = _as_items(samples, "the encoder")
         count = length(items)
         step = self.batch_size or count
         parts = []
         # A score has no gradients, and a graph over all samples would fill the memory.
         with no_gradients(), Progress("encoding") as progress:
             for start in range(0, count, step):
-                parts.append(_vectors(self.encoder(take(items, slice(start, start + step)))))
+                parts.append(_as_vectors(self.encoder(take(items, slice(start, start + step)))))
                 done = min(start + step, count)
                 progress.step(done / count, f"{done:,} of {count:,}")
         widths = {part.shape[1:] for part in parts}
@@ -296,11 +296,11 @@ class Embed(Kernel):
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """Encode, then compare."""
-        return self._named(self.kernel.similarity(self.encode(samples), rng=rng))
+        return self._with_kernel(self.kernel.similarity(self.encode(samples), rng=rng))
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """Encode, then take the features of the vectors."""
-        return self._named(self.kernel.batch_features(self.encode(samples), rng=rng))
+        return self._with_kernel(self.kernel.batch_features(self.encode(samples), rng=rng))
 
-    def _named(self, similarity: Any) -> Any:
+    def _with_kernel(self, similarity: Any) -> Any:
         return similarity.with_kernel(replace(self, kernel=similarity.kernel))

@@ -9,7 +9,7 @@ import numpy as np
 
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import is_foreign, namespace, to_host
-from vendimeter.data.pictures import as_size, decoded, eight_bits, pictures
+from vendimeter.data.pictures import as_size, decode_all, eight_bits, pictures
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
@@ -68,12 +68,12 @@ class Pixels(Kernel):
 
     def build(self, samples: Any, rng: int) -> Features:
         """Features: the pixels in a row, normalised; one channel where all pictures are grey, with the same cosines."""
-        return _cosines(self._rows(samples)[0])
+        return _cosine_features(self._rows(samples)[0])
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """Features: always three channels, since the next batch may have colours."""
         rows, grey = self._rows(samples)
-        return _cosines(_tripled(rows) if grey else rows).with_kernel(self)
+        return _cosine_features(_repeat_channels(rows) if grey else rows).with_kernel(self)
 
     def vectors(self, samples: Any) -> np.ndarray:
         """The pixels of each picture in a row, red, green and blue, from 0 to 1: for metrics that take features.
@@ -85,7 +85,8 @@ class Pixels(Kernel):
         array([[0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]], dtype=float32)
         """
         rows, grey = self._rows(samples)
-        return np.asarray(to_host(_tripled(rows) if grey else rows), dtype=np.float32) / np.float32(255)
+        rows = _repeat_channels(rows) if grey else rows
+        return np.asarray(to_host(rows), dtype=np.float32) / np.float32(255)
 
     def _rows(self, samples: Any) -> tuple[Any, bool]:
         """A row of uint8 a picture, and whether there is one column a pixel, or three."""
@@ -96,19 +97,18 @@ class Pixels(Kernel):
                 rows = namespace(batch).reshape(batch, (int(batch.shape[0]), -1))
                 _refuse_black(rows)
                 return rows, batch.ndim == 3
-            items = list(
-                to_host(items) if is_foreign(items) else items
-            )  # Pillow resizes one by one, on the host
-        rows, grey = _stacked(items, size)
+            # Pillow resizes one by one, on the host.
+            items = list(to_host(items) if is_foreign(items) else items)
+        rows, grey = _stack_pictures(items, size)
         _refuse_black(rows)
         return rows, grey
 
 
-def _stacked(items: Any, size: tuple[int, int] | None) -> tuple[np.ndarray, bool]:
+def _stack_pictures(items: Any, size: tuple[int, int] | None) -> tuple[np.ndarray, bool]:
     """Decode all of them into one array, which has one channel until a picture has three."""
     rows, grey, shape = np.empty((0, 0), dtype=np.uint8), True, (0, 0)
     with Progress("Pictures") as progress:
-        for i, picture in enumerate(decoded(items, size)):
+        for i, picture in enumerate(decode_all(items, size)):
             if i == 0:
                 shape, grey = picture.shape[:2], picture.ndim == 2
                 rows = np.empty((len(items), picture.size), dtype=np.uint8)
@@ -120,13 +120,13 @@ def _stacked(items: Any, size: tuple[int, int] | None) -> tuple[np.ndarray, bool
                     item=i,
                 )
             if grey and picture.ndim == 3:
-                rows, grey = _tripled(rows), False
+                rows, grey = _repeat_channels(rows), False
             rows[i] = picture.ravel() if grey or picture.ndim == 3 else np.repeat(picture.ravel(), 3)
             progress.step((i + 1) / len(items), f"{i + 1:,} of {len(items):,}")
     return rows, grey
 
 
-def _tripled(rows: Any) -> Any:
+def _repeat_channels(rows: Any) -> Any:
     """Grey pixels as red, green and blue."""
     if isinstance(rows, np.ndarray):
         return np.repeat(rows, 3, axis=1)
@@ -137,16 +137,17 @@ def _tripled(rows: Any) -> Any:
 def _refuse_black(rows: Any) -> None:
     xp = namespace(rows)
     for part in blocks(int(rows.shape[0]), int(rows.shape[1]), itemsize=1):
-        lit = xp.any(rows[part, :] != 0, axis=1)
-        if not bool(xp.all(lit)):
-            place = part.start + int(np.argmin(to_host(lit)))
+        has_light = xp.any(rows[part, :] != 0, axis=1)
+        if not bool(xp.all(has_light)):
+            position = part.start + int(np.argmin(to_host(has_light)))
             raise InputError(
-                f"item {place} is a black picture, all zeros, and the cosine similarity with it is undefined. Remove "
-                "it, or compare the pixels by distance: pass them as rows, with kernel=vendimeter.kernels.RBF().",
-                item=place,
+                f"item {position} is a black picture, all zeros, and the cosine similarity with it is undefined. "
+                "Remove it, or compare the pixels by distance: pass them as rows, with "
+                "kernel=vendimeter.kernels.RBF().",
+                item=position,
                 option="kernel",
             )
 
 
-def _cosines(rows: Any) -> Features:
+def _cosine_features(rows: Any) -> Features:
     return FeatureRows(rows, unit_rows, rounding=(int(rows.shape[1]) / 2 + 4) * UNIT, upcasts=True)

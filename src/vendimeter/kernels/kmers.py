@@ -1,4 +1,4 @@
-"""K-mers of sequences over a known alphabet as whole numbers: their letters are digits."""
+"""K-mers of sequences over a known alphabet as whole numbers, whose digits are the letters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from vendimeter.errors import InputError, brief
 
-__all__ = ["ALPHABETS", "COMPLEMENTED", "kmer_codes", "kmer_counts", "kmer_width", "met"]
+__all__ = ["ALPHABETS", "COMPLEMENTED", "kmer_codes", "kmer_counts", "kmer_width", "renumber_present"]
 
 ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 COMPLEMENTED = {"dna": ("U", "T"), "rna": ("T", "U")}  # the first letter is read as the second
 FEW = 1 << 22  # columns that are counted rather than sorted
-_OUTSIDE, _FOREIGN = -1, -2  # a letter that is not of the alphabet, and what is no letter at all
+_OUTSIDE, _NO_LETTER = -1, -2  # a letter that is not of the alphabet, and what is no letter at all
 
 
 def kmer_width(alphabet: str, k: int) -> int:
@@ -41,21 +41,21 @@ def kmer_codes(
     >>> [part.tolist() for part in kmer_codes(["AACG", "T"], 2, "dna")]
     [[0, 0, 0, 1], [0, 1, 6, 19]]
     """
-    digits, starts = _digits(sequences, alphabet)
+    digits, starts = _to_digits(sequences, alphabet)
     lengths, size = np.diff(starts), len(ALPHABETS[alphabet])
-    code = _numbers(digits, k, size, canonical)
+    code = _number_kmers(digits, k, size, canonical)
     row = np.repeat(np.arange(len(sequences)), lengths)[: len(code)]
-    inside = np.arange(len(code)) + k <= starts[1:][row]  # it does not run into the next sequence
-    inside &= code >= 0
-    rows, codes = row[inside], code[inside]
+    fits = np.arange(len(code)) + k <= starts[1:][row]  # it does not run into the next sequence
+    fits &= code >= 0
+    rows, codes = row[fits], code[fits]
     shorter = np.unique(lengths[lengths < k]).tolist()
     for short in shorter:
-        these = np.flatnonzero(lengths == short)
-        own = digits[(starts[these][:, None] + np.arange(short)).ravel()]
-        code = _numbers(own, short, size, canonical)[:: short or 1][: len(these)]
+        short_rows = np.flatnonzero(lengths == short)
+        letters = digits[(starts[short_rows][:, None] + np.arange(short)).ravel()]
+        code = _number_kmers(letters, short, size, canonical)[:: short or 1][: len(short_rows)]
         if not short:  # there is only one empty sequence
-            code = np.zeros(len(these), dtype=np.int64)
-        rows = np.append(rows, these[code >= 0])
+            code = np.zeros(len(short_rows), dtype=np.int64)
+        rows = np.append(rows, short_rows[code >= 0])
         codes = np.append(codes, code[code >= 0] + sum(size**j for j in range(short + 1, k + 1)))
     missing = np.bincount(rows, minlength=len(sequences)) == 0
     if missing.any():
@@ -71,55 +71,55 @@ def kmer_codes(
     return rows[order], codes[order]
 
 
-def _numbers(digits: np.ndarray, k: int, size: int, canonical: bool) -> np.ndarray:
+def _number_kmers(digits: np.ndarray, k: int, size: int, canonical: bool) -> np.ndarray:
     """The number of the k-mer that begins at each place, or −1 where it holds another letter."""
     count = max(len(digits) - k + 1, 0)
-    code, other = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    whole = np.ones(count, dtype=bool)
+    code, reverse_complement = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    is_valid = np.ones(count, dtype=bool)
     for j in range(k):
         digit = digits[j : j + count]
-        whole &= digit >= 0
+        is_valid &= digit >= 0
         code *= size
         code += digit
         if canonical:  # read backwards; A and T, and C and G, are as far from the two ends of their alphabet
-            other += (size - 1 - digit.astype(np.int64)) * size**j
+            reverse_complement += (size - 1 - digit.astype(np.int64)) * size**j
     if canonical:
-        np.minimum(code, other, out=code)
-    code[~whole] = -1
+        np.minimum(code, reverse_complement, out=code)
+    code[~is_valid] = -1
     return code
 
 
-def met(codes: np.ndarray, width: int) -> tuple[np.ndarray, int]:
+def renumber_present(codes: np.ndarray, width: int) -> tuple[np.ndarray, int]:
     """The numbers that occur as columns 0, 1, …, and how many there are."""
     if width > FEW:
-        found, column = np.unique(codes, return_inverse=True)
-        return column, len(found)
-    there = np.bincount(codes, minlength=width) > 0
-    return (np.cumsum(there) - 1)[codes], int(there.sum())
+        present_codes, column = np.unique(codes, return_inverse=True)
+        return column, len(present_codes)
+    is_present = np.bincount(codes, minlength=width) > 0
+    return (np.cumsum(is_present) - 1)[codes], int(is_present.sum())
 
 
-def _digits(sequences: list[str], alphabet: str) -> tuple[np.ndarray, np.ndarray]:
+def _to_digits(sequences: list[str], alphabet: str) -> tuple[np.ndarray, np.ndarray]:
     """The letters of all sequences as digits, one after another, and where each sequence begins."""
     letters = ALPHABETS[alphabet]
-    table = np.full(256, _FOREIGN, dtype=np.int8)
+    table = np.full(256, _NO_LETTER, dtype=np.int8)
     for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ*":
         digit = letters.find(letter)
         table[[ord(letter), ord(letter.lower())]] = digit if digit >= 0 else _OUTSIDE
     if alphabet in COMPLEMENTED:
-        read, meant = COMPLEMENTED[alphabet]
-        table[[ord(read), ord(read.lower())]] = letters.index(meant)
+        alias, letter_meant = COMPLEMENTED[alphabet]
+        table[[ord(alias), ord(alias.lower())]] = letters.index(letter_meant)
     starts = np.zeros(len(sequences) + 1, dtype=np.int64)
     np.cumsum([len(sequence) for sequence in sequences], out=starts[1:])
     # What is not ASCII becomes "?", which is no letter either.
     digits = table[np.frombuffer("".join(sequences).encode("ascii", "replace"), dtype=np.uint8)]
-    foreign = digits == _FOREIGN
-    if foreign.any():
-        place = int(foreign.argmax())
-        i = int(np.searchsorted(starts, place, side="right")) - 1
-        letter = sequences[i][place - starts[i]]
+    is_no_letter = digits == _NO_LETTER
+    if is_no_letter.any():
+        position = int(is_no_letter.argmax())
+        i = int(np.searchsorted(starts, position, side="right")) - 1
+        letter = sequences[i][position - starts[i]]
         advice = "Remove gaps first: sequence.replace('-', '')." if letter in "-." else "Remove it."
         raise InputError(
-            f"item {i} holds {brief(letter)} at position {place - starts[i]}; the kmer kernel with "
+            f"item {i} holds {brief(letter)} at position {position - starts[i]}; the kmer kernel with "
             f"alphabet={alphabet!r} expected letters. {advice}",
             item=i,
         )

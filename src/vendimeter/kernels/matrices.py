@@ -132,14 +132,14 @@ class FromDistances(Kernel):
             raise InputError(f"form={brief(self.form)}; expected 'exponential', 'gaussian' or 'linear'.")
 
     def _distances(self, samples: Any) -> tuple[Any, float, np.dtype]:
-        """Distances from 0 up with a diagonal of 0, how far they were off by rounding, and their dtype."""
-        given = _square(samples, "distances")
-        if is_sparse(given):
+        """Distances from 0 up with a diagonal of 0, an upper bound on their rounding error, and their dtype."""
+        matrix = _square(samples, "distances")
+        if is_sparse(matrix):
             raise InputError(
                 "the distances are sparse, so that missing ones would count as 0; pass a dense matrix."
             )
-        distances = double(given)
-        xp, n, dtype = namespace(distances), int(distances.shape[0]), numpy_dtype(given)
+        distances = double(matrix)
+        xp, n, dtype = namespace(distances), int(distances.shape[0]), numpy_dtype(matrix)
         gaps = xp.isnan(distances)
         if bool(xp.any(gaps)):
             i, j = (int(k[0]) for k in xp.nonzero(gaps))
@@ -152,20 +152,20 @@ class FromDistances(Kernel):
         lowest = float(distances[i, j])
         if lowest < -tolerance:
             raise InputError(f"the distance [{i}, {j}] is {digits(lowest)}; expected a number from 0 up.")
-        own = np.abs(diagonal(distances))
-        i = int(own.argmax())
-        if own[i] > tolerance:
+        self_distances = np.abs(diagonal(distances))
+        i = int(self_distances.argmax())
+        if self_distances[i] > tolerance:
             raise InputError(
-                f"the distance of item {i} from itself is {digits(own[i])}; expected 0. If these are "
+                f"the distance of item {i} from itself is {digits(self_distances[i])}; expected 0. If these are "
                 "similarities, use kernel='precomputed'.",
                 item=i,
                 option="kernel",
             )
-        off = max(float(own[i]), -lowest, 0.0)
+        error = max(float(self_distances[i]), -lowest, 0.0)
         distances = xp.where(distances > 0, distances, 0.0)
-        if own.any():
+        if self_distances.any():
             distances = xp.where(identity(n, distances) > 0, 0.0, distances)
-        return distances, off, dtype
+        return distances, error, dtype
 
     @property
     def fitted(self) -> bool:
@@ -179,11 +179,11 @@ class FromDistances(Kernel):
 
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix of similarities, to be checked before it is used."""
-        distances, off, precision = self._distances(samples)
+        distances, error, precision = self._distances(samples)
         if self.scale == "median":
             host = to_host(distances)  # a median is no operation of the standard
-            apart = host[np.isfinite(host) & (host > 0)]
-            fitted = replace(self, scale=float(np.median(apart)) if apart.size else 1.0)
+            positive = host[np.isfinite(host) & (host > 0)]
+            fitted = replace(self, scale=float(np.median(positive)) if positive.size else 1.0)
             return fitted.similarity(samples)  # type: ignore[return-value]
         ratio, exp = distances / float(self.scale), namespace(distances).exp
         forms: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -191,13 +191,13 @@ class FromDistances(Kernel):
             "gaussian": ("exp(−D²/2scale²)", lambda x: exp(-0.5 * x**2)),
             "linear": ("1 − D/scale", lambda x: 1 - x),
         }
-        what, form = forms[self.form]
+        formula, transform = forms[self.form]
         with np.errstate(over="ignore"):
-            similarities = form(ratio)
+            similarities = transform(ratio)
         return Matrix(
             similarities,
             policy=Policy(project=self.project),
-            rounding=4 * UNIT + off / float(self.scale),
+            rounding=4 * UNIT + error / float(self.scale),
             precision=precision,
-            what=f"({what})",
+            what=f"({formula})",
         )

@@ -38,7 +38,7 @@ class _Fingerprint(Jaccard):
         """How many bits a fingerprint has."""
 
     @abstractmethod
-    def _function(self) -> Fingerprints:
+    def _fingerprinter(self) -> Fingerprints:
         """What makes fingerprints."""
 
     def valid(self, samples: Any) -> np.ndarray:
@@ -51,7 +51,9 @@ class _Fingerprint(Jaccard):
         [True, False, False, False]
         """
         items = as_items(samples, kernel=f"the {self.name} kernel")
-        return np.array([found is not None for part in parts(items) for found in readable(items[part])[0]])
+        return np.array(
+            [molecule is not None for part in parts(items) for molecule in readable(items[part])[0]]
+        )
 
     def fingerprints(self, samples: Any) -> np.ndarray:
         """The fingerprints of the samples, a row each: truth values, or counts where the kernel is one of counts.
@@ -76,16 +78,16 @@ class _Fingerprint(Jaccard):
         to_bytes = require(
             "rdkit.DataStructs", extra="molecules", purpose=f"the {self.name} kernel"
         ).BitVectToBinaryText
-        packed = b"".join(to_bytes(bits) for bits in self._made(samples))
+        packed = b"".join(to_bytes(bits) for bits in self._fingerprint_samples(samples))
         return Bits(np.frombuffer(packed, dtype=np.uint8).reshape(-1, -(-self._width // 8)), self._width)
 
     def _reason(self, molecule: Any) -> str | None:
         """Why RDKit may not make the fingerprint of a molecule; None as a rule."""
         return None
 
-    def _made(self, samples: Any) -> Iterator[Any]:
+    def _fingerprint_samples(self, samples: Any) -> Iterator[Any]:
         """The fingerprint of each sample; an error that says which items are no molecules, once all were looked at."""
-        items, make = as_items(samples, kernel=f"the {self.name} kernel"), self._function()
+        items, make = as_items(samples, kernel=f"the {self.name} kernel"), self._fingerprinter()
         invalid: list[int] = []
         for part in parts(items):
             molecules, fresh = readable(items[part])
@@ -97,11 +99,11 @@ class _Fingerprint(Jaccard):
                         raise InputError(f"item {i} {reason}. Leave it out.", item=i)
                 # What an exception in a thread of RDKit does is end the process: only molecules that RDKit has just
                 # sanitized itself go there.
-                yield from make(molecules, _cores() if fresh else 1)
+                yield from make(molecules, _core_count() if fresh else 1)
         if invalid:
-            raise self._invalid(items, invalid)
+            raise self._invalid_error(items, invalid)
 
-    def _invalid(self, items: Sequence[Any], invalid: Sequence[int]) -> InputError:
+    def _invalid_error(self, items: Sequence[Any], invalid: Sequence[int]) -> InputError:
         first = invalid[0]
         # A molecule object shows nothing of itself but its address.
         shown = f", {brief(items[first])}," if isinstance(items[first], str | bytes) else ""
@@ -118,12 +120,12 @@ class _Fingerprint(Jaccard):
         )
 
 
-def _cores() -> int:
+def _core_count() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _within(value: Any, name: str, low: int, high: int) -> int:
+def _check_range(value: Any, name: str, low: int, high: int) -> int:
     number = as_number(value)
     if not (low <= number <= high and number == int(number)):
         raise InputError(
@@ -139,10 +141,11 @@ def _crowded_atom() -> Any:
     return chem.MolFromSmarts("[!D0!D1!D2!D3!D4]")
 
 
-def _trees(molecule: Any, most: int) -> float:
-    """How many trees of up to so many bonds a molecule has, counted as if it had no rings: no fewer than it has.
+def _count_trees(molecule: Any, max_bonds: int) -> float:
+    """An upper bound on the number of trees of up to so many bonds in a molecule: counted as if it had no rings.
 
-    For each direction of a bond, the power series whose coefficients count the trees behind it by their bonds.
+    `series` has for each direction of a bond the power series whose coefficients count the trees behind it by their
+    bonds.
     """
     ends = np.array(
         [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()], dtype=np.int64
@@ -150,36 +153,36 @@ def _trees(molecule: Any, most: int) -> float:
     if not len(ends):
         return 0.0
     starts, stops = np.concatenate([ends, ends[:, ::-1]]).T
-    back = np.roll(np.arange(len(starts)), len(ends))  # the other direction of each
+    reverse = np.roll(np.arange(len(starts)), len(ends))  # the other direction of each
     n = molecule.GetNumAtoms()
 
-    def around(logs: np.ndarray) -> np.ndarray:
+    def sum_around_atoms(logs: np.ndarray) -> np.ndarray:
         return np.stack([np.bincount(starts, row, minlength=n) for row in logs])
 
-    behind = np.zeros((most + 1, len(starts)))
-    behind[0] = 1
-    for _ in range(most):
-        logs = _log(behind)
-        behind[1:] = _exp(around(logs)[:, stops] - logs[:, back])[:-1]
-    trees = _exp(around(_log(behind))).sum(axis=1)
-    return float((trees[1:] / np.arange(2, most + 2)).sum())
+    series = np.zeros((max_bonds + 1, len(starts)))
+    series[0] = 1
+    for _ in range(max_bonds):
+        logs = _log(series)
+        series[1:] = _exp(sum_around_atoms(logs)[:, stops] - logs[:, reverse])[:-1]
+    trees = _exp(sum_around_atoms(_log(series))).sum(axis=1)
+    return float((trees[1:] / np.arange(2, max_bonds + 2)).sum())
 
 
 def _log(series: np.ndarray) -> np.ndarray:
     """The logarithms of power series that begin with 1, one a column."""
-    found = np.zeros_like(series)
+    logs = np.zeros_like(series)
     for k in range(1, len(series)):
-        found[k] = series[k] - sum(j * found[j] * series[k - j] for j in range(1, k)) / k
-    return found
+        logs[k] = series[k] - sum(j * logs[j] * series[k - j] for j in range(1, k)) / k
+    return logs
 
 
 def _exp(series: np.ndarray) -> np.ndarray:
     """The exponentials of power series that begin with 0."""
-    found = np.zeros_like(series)
-    found[0] = 1
+    exps = np.zeros_like(series)
+    exps[0] = 1
     for k in range(1, len(series)):
-        found[k] = sum(j * series[j] * found[k - j] for j in range(1, k + 1)) / k
-    return found
+        exps[k] = sum(j * series[j] * exps[k - j] for j in range(1, k + 1)) / k
+    return exps
 
 
 def _generators() -> Any:
@@ -227,8 +230,8 @@ class Morgan(_Fingerprint):
     name: ClassVar[str] = "morgan"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", _within(self.radius, "radius", 0, 100))
-        object.__setattr__(self, "bits", _within(self.bits, "bits", 1, MOST_BITS))
+        object.__setattr__(self, "radius", _check_range(self.radius, "radius", 0, 100))
+        object.__setattr__(self, "bits", _check_range(self.bits, "bits", 1, MOST_BITS))
         for option in ("counts", "chirality"):
             object.__setattr__(self, option, check_flag(getattr(self, option), option))
 
@@ -236,7 +239,7 @@ class Morgan(_Fingerprint):
     def _width(self) -> int:
         return self.bits
 
-    def _function(self) -> Fingerprints:
+    def _fingerprinter(self) -> Fingerprints:
         generator = _generators().GetMorganGenerator(
             radius=self.radius, includeChirality=self.chirality, fpSize=self.bits
         )
@@ -254,12 +257,12 @@ class Morgan(_Fingerprint):
         """
         if not self.counts:
             return super().fingerprints(samples)
-        found = [fingerprint.GetNonzeroElements() for fingerprint in self._made(samples)]
-        rows = np.zeros((len(found), self.bits), dtype=np.uint16)
-        owners = np.repeat(np.arange(len(found)), [len(counts) for counts in found])
-        columns = [column for counts in found for column in counts]
+        item_counts = [fingerprint.GetNonzeroElements() for fingerprint in self._fingerprint_samples(samples)]
+        rows = np.zeros((len(item_counts), self.bits), dtype=np.uint16)
+        owners = np.repeat(np.arange(len(item_counts)), [len(counts) for counts in item_counts])
+        columns = [column for counts in item_counts for column in counts]
         # More than so many of one environment are counted as so many: no molecule is near it.
-        rows[owners, columns] = [min(count, 65_535) for counts in found for count in counts.values()]
+        rows[owners, columns] = [min(count, 65_535) for counts in item_counts for count in counts.values()]
         return rows
 
     def build(self, samples: Any, rng: int) -> Pairwise:
@@ -296,9 +299,9 @@ class RDKitFingerprint(_Fingerprint):
     name: ClassVar[str] = "rdkit"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", _within(self.bits, "bits", 1, MOST_BITS))
-        object.__setattr__(self, "min_path", _within(self.min_path, "min_path", 1, 20))
-        object.__setattr__(self, "max_path", _within(self.max_path, "max_path", 1, 20))
+        object.__setattr__(self, "bits", _check_range(self.bits, "bits", 1, MOST_BITS))
+        object.__setattr__(self, "min_path", _check_range(self.min_path, "min_path", 1, 20))
+        object.__setattr__(self, "max_path", _check_range(self.max_path, "max_path", 1, 20))
         if self.min_path > self.max_path:
             raise InputError(
                 f"RDKitFingerprint(min_path={self.min_path}, max_path={self.max_path}): expected "
@@ -311,10 +314,10 @@ class RDKitFingerprint(_Fingerprint):
 
     def _reason(self, molecule: Any) -> str | None:
         """RDKit goes through all paths and trees of bonds, of which ten atoms may have millions."""
-        few = molecule.GetNumAtoms() <= FEW_ATOMS and self.max_path <= 7
-        if few and not molecule.HasSubstructMatch(_crowded_atom()):
+        is_small = molecule.GetNumAtoms() <= FEW_ATOMS and self.max_path <= 7
+        if is_small and not molecule.HasSubstructMatch(_crowded_atom()):
             return None
-        count = _trees(molecule, self.max_path)
+        count = _count_trees(molecule, self.max_path)
         if count <= MOST_TREES:
             return None
         return (
@@ -322,7 +325,7 @@ class RDKitFingerprint(_Fingerprint):
             "because RDKit takes 200 bytes for each"
         )
 
-    def _function(self) -> Fingerprints:
+    def _fingerprinter(self) -> Fingerprints:
         generator = _generators().GetRDKitFPGenerator(
             minPath=self.min_path, maxPath=self.max_path, fpSize=self.bits
         )
@@ -349,8 +352,8 @@ class MACCS(_Fingerprint):
     def _width(self) -> int:
         return MACCS_BITS  # RDKit leaves the first unused, so that key 1 is bit 1
 
-    def _function(self) -> Fingerprints:
-        one = require(
+    def _fingerprinter(self) -> Fingerprints:
+        fingerprint = require(
             "rdkit.Chem.rdMolDescriptors", extra="molecules", purpose="the maccs kernel"
         ).GetMACCSKeysFingerprint
-        return lambda molecules, threads: [one(molecule) for molecule in molecules]
+        return lambda molecules, threads: [fingerprint(molecule) for molecule in molecules]

@@ -97,21 +97,21 @@ def channels_of(
     reader, instead : str
         What asks for them, and what to do with logits that were taken for probabilities; for messages.
     """
-    stack = _stacked(samples, reader)
+    stack = _as_stack(samples, reader)
     if stack is None:
-        return [_features(as_rows(samples, kernel=reader, dense=logits), logits, instead)]
+        return [_root_features(as_rows(samples, kernel=reader, dense=logits), logits, instead)]
     if 0 in stack.shape[1:]:
         raise InputError(
             f"samples has shape {shape_of(stack.shape)}; {reader} expected at least one channel and one class."
         )
     channels = int(stack.shape[1])
     return [
-        _features(stack[:, c, :], logits, instead, f" in channel {c}" if channels > 1 else "")
+        _root_features(stack[:, c, :], logits, instead, f" in channel {c}" if channels > 1 else "")
         for c in range(channels)
     ]
 
 
-def _features(rows: Any, logits: bool, instead: str, where: str = "") -> FeatureRows:
+def _root_features(rows: Any, logits: bool, instead: str, where: str = "") -> FeatureRows:
     width = int(rows.shape[1])
     if logits:
         # An exponential is off by the rounding of its argument, at most 1/e of a unit of the largest class.
@@ -122,10 +122,10 @@ def _features(rows: Any, logits: bool, instead: str, where: str = "") -> Feature
     return FeatureRows(rows, _Roots(max(tolerance, 1e-6), where, instead), rounding=(width / 2 + 4) * UNIT)
 
 
-def _stacked(samples: Any, reader: str) -> Any:
+def _as_stack(samples: Any, reader: str) -> Any:
     """Samples of shape (items, channels, classes) as an array, where that is what they are; else None."""
     items = samples if isinstance(samples, str) else as_list(samples, kernel=reader)
-    items = _lists(items)
+    items = _to_lists(items)
     if isinstance(items, list | tuple):
         items = unwrapped(items)
         if not is_foreign(items):
@@ -143,10 +143,10 @@ def _stacked(samples: Any, reader: str) -> Any:
     return items
 
 
-def _lists(value: Any) -> Any:
+def _to_lists(value: Any) -> Any:
     """Arrays of objects as lists, at every level: so the columns of frames hold lists of lists."""
-    objects = isinstance(value, np.ndarray) and value.dtype == object
-    return [_lists(part) for part in value] if objects else value
+    is_object_array = isinstance(value, np.ndarray) and value.dtype == object
+    return [_to_lists(part) for part in value] if is_object_array else value
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,9 @@ class _Roots:
             )
         with np.errstate(over="ignore"):  # a sum that overflows is not 1, and said so
             sums = np.asarray(rows.sum(axis=1)).ravel() if is_sparse(rows) else xp.sum(rows, axis=1)
-        off = xp.abs(sums - 1)
-        if float(xp.max(off)) > self.tolerance:
-            worst = int(xp.argmax(off))
+        deviations = xp.abs(sums - 1)
+        if float(xp.max(deviations)) > self.tolerance:
+            worst = int(xp.argmax(deviations))
             raise InputError(
                 f"the probabilities of item {positions[worst]}{self.where} sum to {digits(sums[worst])}; expected 1 "
                 f"in each row. Pass the probabilities of all classes, divided by their sum. {self.instead}",
@@ -205,13 +205,13 @@ class _Softmax:
         if not bool(xp.all(xp.isfinite(largest))):
             peaks = to_host(largest)[:, 0]
             i = int(np.flatnonzero(~np.isfinite(peaks))[0])
-            seen = (
+            reason = (
                 f"has only logits of −∞{self.where}"
                 if peaks[i] < 0
                 else f"holds the logit {peaks[i]}{self.where}"
             )
             raise InputError(
-                f"item {positions[i]} {seen}; expected finite numbers, or −∞ for classes that are ruled out. Remove "
+                f"item {positions[i]} {reason}; expected finite numbers, or −∞ for classes that are ruled out. Remove "
                 "or fill it.",
                 item=positions[i],
             )

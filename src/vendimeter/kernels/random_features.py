@@ -28,6 +28,8 @@ FEATURES = 2048  # as many as `stand_in` takes, where nobody says how many
 HIGHEST = 255  # counts that are taken as sets: a table of random numbers has a row for each count of a column
 TABLE_BYTES = 32 << 20  # of such a table, about; larger ones are made of fewer features at a time
 CACHE_BYTES = 1 << 20  # of random numbers that are compared at a time: they stay in the cache
+STEP = np.uint64(0x9E3779B97F4A7C15)
+EMPTY_SET = np.array([1 << 63], dtype=np.uint64)  # no column has this number
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,53 @@ class RandomFeatures(Kernel):
         return FeatureRows(rows, waves, width=self.features, rounding=(rows.shape[1] + 8) * UNIT)
 
 
+def stand_in(kernel: Kernel, features: int | None = None, seed: int = 0) -> Kernel:
+    """The kernel with random features in its place, also inside `On` and `Embed`; one that has them stays as it is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        RBF, Laplacian or Jaccard, alone or inside `On` or `Embed`.
+    features : int, optional
+        How many; 2,048 by default.
+    seed : int
+        Of all that is random.
+
+    Raises
+    ------
+    InputError
+        Where the kernel has no random features.
+
+    Examples
+    --------
+    >>> from vendimeter.kernels import RBF, On
+    >>> stand_in(On("position", RBF(1.0)), features=64)
+    On('position', RandomFeatures(kernel=RBF(sigma=1.0), features=64, seed=0))
+    """
+    inner = kernel
+    while isinstance(inner, On | Embed):
+        inner = inner.kernel
+    if not isinstance(inner, RandomFeatures | RBF | Laplacian | Jaccard):
+        raise InputError(
+            f"the kernel is {kernel!r}; random features expected one of those that have them: RBF, Laplacian or "
+            f"Jaccard, alone or inside On(…) or Embed(…).{_suggest_alternative(inner)}"
+        )
+    if isinstance(kernel, On | Embed):
+        return replace(kernel, kernel=stand_in(kernel.kernel, features, seed))
+    if isinstance(inner, RandomFeatures):
+        return inner
+    return RandomFeatures(inner, FEATURES if features is None else features, seed)
+
+
+def _suggest_alternative(kernel: Kernel) -> str:
+    """What to do with a kernel that has no random features."""
+    if isinstance(kernel, Sum | Product):
+        return " Put RandomFeatures(…) around the parts of the sum or product that need them."
+    if kernel.needs_all is None:
+        return " Its own features are finite: leave the method to 'auto'."
+    return " Score a random sample of the items, or use another method."
+
+
 @dataclass(frozen=True)
 class _Waves:
     """Rows → cos(ω·x) and sin(ω·x) for random frequencies ω, scaled to norm 1."""
@@ -151,9 +200,9 @@ class _Waves:
     def check(self, rows: Any, positions: np.ndarray) -> None:
         """Refuse rows that are not finite."""
         host = np.asarray(to_host(rows), dtype=np.float64)
-        odd = np.flatnonzero(~np.isfinite(host).all(axis=1))
-        if len(odd):
-            raise not_finite(host[odd[0]], int(positions[odd[0]]))
+        bad_rows = np.flatnonzero(~np.isfinite(host).all(axis=1))
+        if len(bad_rows):
+            raise not_finite(host[bad_rows[0]], int(positions[bad_rows[0]]))
 
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         xp = namespace(rows)
@@ -204,7 +253,7 @@ class _Signs:
     features: int
 
     def check(self, rows: Any, positions: np.ndarray) -> None:
-        """Bits are bits: the items were looked at when these were made."""
+        """Do nothing: the items were checked when their bits were made."""
 
     def __call__(self, rows: Any, positions: np.ndarray) -> Any:
         scale = 1 / math.sqrt(self.features)
@@ -226,26 +275,26 @@ def _packed_signs(rows: Any, members: list[Hashable] | None, features: int, seed
     packed = np.empty((n, -(-features // 8)), dtype=np.uint8)
     row_size = -(-2 * rows.nnz // n) if is_sparse(rows) else width
     for part in blocks(n, max(row_size, features // 8, 1)):
-        columns, counts, sizes = _entries(rows, part)
+        columns, counts, sizes = _nonzero_entries(rows, part)
         levels = 1 << (int(counts.max(initial=1)) - 1).bit_length()  # a power of two: few tables are made
-        table, used, span = None, EMPTY_SET, features
+        table, table_keys, step = None, EMPTY_SET, features
         if keys is None and 4 * width * levels * features <= TABLE_BYTES:
             table = _column_table(width, levels, features, seed)
         else:  # only of what is in these rows, and of fewer features at a time
-            found, columns = np.unique(columns, return_inverse=True)
-            used = found.astype(np.uint64) if keys is None else keys[found]
-            span = max(8, min(features, TABLE_BYTES // (4 * levels * max(len(used), 1))))
-        places = columns * levels + (counts - 1)
+            present_columns, columns = np.unique(columns, return_inverse=True)
+            table_keys = present_columns.astype(np.uint64) if keys is None else keys[present_columns]
+            step = max(8, min(features, TABLE_BYTES // (4 * levels * max(len(table_keys), 1))))
+        table_rows = columns * levels + (counts - 1)
         signs = np.empty((len(sizes), features), dtype=bool)
-        for first in range(0, features, span):
-            these = slice(first, min(first + span, features))
-            numbers = _table(used, levels, hashes[these]) if table is None else table
-            signs[:, these] = _first_signs(numbers, places, sizes, _table(EMPTY_SET, 1, hashes[these]))
+        for first in range(0, features, step):
+            some = slice(first, min(first + step, features))
+            numbers = _table(table_keys, levels, hashes[some]) if table is None else table
+            signs[:, some] = _first_signs(numbers, table_rows, sizes, _table(EMPTY_SET, 1, hashes[some]))
         packed[part] = np.packbits(signs, axis=1)
     return packed
 
 
-def _entries(rows: Any, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _nonzero_entries(rows: Any, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Some rows as their columns that are not 0, row by row, the counts there, and how many each row has."""
     if is_sparse(rows):
         ends = rows.indptr[part.start : part.stop + 1]
@@ -258,13 +307,13 @@ def _entries(rows: Any, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray
         owners, columns = np.nonzero(block)
         counts = block[owners, columns]
     if counts.dtype.kind != "b":
-        bad = ~(np.isfinite(counts) & (counts > 0))
-        if bad.any():
-            i = int(np.flatnonzero(bad)[0])
+        is_bad = ~(np.isfinite(counts) & (counts > 0))
+        if is_bad.any():
+            i = int(np.flatnonzero(is_bad)[0])
             raise not_a_count(int(owners[i]) + part.start, counts[i])
-        bad = (counts % 1 != 0) | (counts > HIGHEST)
-        if bad.any():
-            i = int(np.flatnonzero(bad)[0])
+        is_bad = (counts % 1 != 0) | (counts > HIGHEST)
+        if is_bad.any():
+            i = int(np.flatnonzero(is_bad)[0])
             raise InputError(
                 f"item {int(owners[i]) + part.start} holds the value {counts[i]}; random features of the jaccard "
                 f"kernel expected sets, binary vectors, or whole counts up to {HIGHEST}. Make such numbers of them, "
@@ -275,30 +324,31 @@ def _entries(rows: Any, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return columns.astype(np.int64), counts.astype(np.int64), sizes
 
 
-def _first_signs(table: np.ndarray, places: np.ndarray, sizes: np.ndarray, empty: np.ndarray) -> np.ndarray:
+def _first_signs(
+    table: np.ndarray, table_rows: np.ndarray, sizes: np.ndarray, empty: np.ndarray
+) -> np.ndarray:
     """Whether the sign of the first element of each set is −, for each column of random numbers.
 
-    `places` are the rows of the table for one set after another, `sizes` of them for each.
+    `table_rows` are the rows of the table for one set after another, `sizes` of them for each.
     """
     signs = np.empty((len(sizes), table.shape[1]), dtype=bool)
     starts = np.cumsum(sizes) - sizes
-    order = np.argsort(
-        -sizes, kind="stable"
-    )  # of sets of about one size, all have a next element, or hardly any
-    full = int(np.count_nonzero(sizes))
-    signs[order[full:]] = empty & 1
-    parts = blocks(full, table.shape[1], table.itemsize, most=CACHE_BYTES) if full else []
-    spare = np.empty((parts[0].stop if parts else 0, table.shape[1]), dtype=table.dtype)
+    # By size: of sets of about one size, all have a next element, or hardly any.
+    order = np.argsort(-sizes, kind="stable")
+    nonempty = int(np.count_nonzero(sizes))
+    signs[order[nonempty:]] = empty & 1
+    parts = blocks(nonempty, table.shape[1], table.itemsize, most=CACHE_BYTES) if nonempty else []
+    buffer = np.empty((parts[0].stop if parts else 0, table.shape[1]), dtype=table.dtype)
     for part in parts:
         sets = order[part]
-        begin, falling = starts[sets], -sizes[sets]
-        least = table[places[begin]]
-        for k in range(1, -int(falling[0])):
-            count = int(np.searchsorted(falling, -k))  # those with more than k elements
+        set_starts, negated_sizes = starts[sets], -sizes[sets]
+        minima = table[table_rows[set_starts]]
+        for k in range(1, -int(negated_sizes[0])):
+            count = int(np.searchsorted(negated_sizes, -k))  # those with more than k elements
             # With "clip" NumPy writes straight into the buffer; no place is out of bounds.
-            np.take(table, places[begin[:count] + k], axis=0, out=spare[:count], mode="clip")
-            np.minimum(least[:count], spare[:count], out=least[:count])
-        signs[sets] = least & 1
+            np.take(table, table_rows[set_starts[:count] + k], axis=0, out=buffer[:count], mode="clip")
+            np.minimum(minima[:count], buffer[:count], out=minima[:count])
+        signs[sets] = minima & 1
     return signs
 
 
@@ -311,20 +361,16 @@ def _column_table(columns: int, levels: int, features: int, seed: int) -> np.nda
 def _table(keys: np.ndarray, levels: int, hashes: np.ndarray) -> np.ndarray:
     """Random numbers: a row for every count 1 … levels of every key, with the smallest of the levels up to it."""
     steps = np.arange(1, levels + 1, dtype=np.uint64) * STEP
-    mixed = _mixed(keys[:, None] + steps)
+    level_keys = _mix(keys[:, None] + steps)
     table = np.empty((len(keys), levels, len(hashes)), dtype=np.uint32)
     for part in blocks(len(keys), levels * len(hashes), most=CACHE_BYTES) if len(keys) else []:
-        numbers = _mixed(mixed[part, :, None] + hashes) >> np.uint64(32)
+        numbers = _mix(level_keys[part, :, None] + hashes) >> np.uint64(32)
         table[part] = np.minimum.accumulate(numbers, axis=1)
     return table.reshape(-1, len(hashes))
 
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-EMPTY_SET = np.array([1 << 63], dtype=np.uint64)  # no column has this number
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Numbers that differ become independent ones, by the last steps of splitmix64; in place."""
+def _mix(numbers: np.ndarray) -> np.ndarray:
+    """Mix the bits of numbers by the last steps of SplitMix64, so that different ones become independent; in place."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         numbers ^= numbers >> np.uint64(shift)
         numbers *= np.uint64(factor)
@@ -365,53 +411,3 @@ def _digest(member: Any) -> bytes:
             "Put a text that names it in its place."
         )
     return hashlib.blake2b(content, digest_size=16).digest()
-
-
-# ---------------------------------------------------------------------------------------------------------- stand-ins
-
-
-def stand_in(kernel: Kernel, features: int | None = None, seed: int = 0) -> Kernel:
-    """The kernel with random features in its place, also inside `On` and `Embed`; one that has them stays as it is.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        RBF, Laplacian or Jaccard, alone or inside `On` or `Embed`.
-    features : int, optional
-        How many; 2,048 by default.
-    seed : int
-        Of all that is random.
-
-    Raises
-    ------
-    InputError
-        Where the kernel has no random features.
-
-    Examples
-    --------
-    >>> from vendimeter.kernels import RBF, On
-    >>> stand_in(On("position", RBF(1.0)), features=64)
-    On('position', RandomFeatures(kernel=RBF(sigma=1.0), features=64, seed=0))
-    """
-    inner = kernel
-    while isinstance(inner, On | Embed):
-        inner = inner.kernel
-    if not isinstance(inner, RandomFeatures | RBF | Laplacian | Jaccard):
-        raise InputError(
-            f"the kernel is {kernel!r}; random features expected one of those that have them: RBF, Laplacian or "
-            f"Jaccard, alone or inside On(…) or Embed(…).{_instead(inner)}"
-        )
-    if isinstance(kernel, On | Embed):
-        return replace(kernel, kernel=stand_in(kernel.kernel, features, seed))
-    if isinstance(inner, RandomFeatures):
-        return inner
-    return RandomFeatures(inner, FEATURES if features is None else features, seed)
-
-
-def _instead(kernel: Kernel) -> str:
-    """What to do with a kernel that has no random features."""
-    if isinstance(kernel, Sum | Product):
-        return " Put RandomFeatures(…) around the parts of the sum or product that need them."
-    if kernel.needs_all is None:
-        return " Its own features are finite: leave the method to 'auto'."
-    return " Score a random sample of the items, or use another method."

@@ -14,7 +14,14 @@ import numpy as np
 from vendimeter.data.tokens import as_text, texts_of, tokens_of
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels.base import Kernel
-from vendimeter.kernels.kmers import ALPHABETS, COMPLEMENTED, kmer_codes, kmer_counts, kmer_width, met
+from vendimeter.kernels.kmers import (
+    ALPHABETS,
+    COMPLEMENTED,
+    kmer_codes,
+    kmer_counts,
+    kmer_width,
+    renumber_present,
+)
 from vendimeter.kernels.text import bags
 from vendimeter.kernels.vectors import unit_rows
 from vendimeter.optional import require
@@ -25,146 +32,11 @@ from vendimeter.spectrum import UNIT
 
 __all__ = ["Alignment", "Edit", "KMer", "aligner_of", "rounding_of"]
 
-
-# ---------------------------------------------------------------------------------------------------------- alignments
-
-# Scores of alignments: Biopython's aligner, and how far rounding may put what it gives off.
-
-EXACT = 16 * UNIT  # where scores are exact: two square roots and two divisions, and then some
-
-
-def aligner_of(
-    matrix: str | tuple[float, float], mode: str, gaps: tuple[float, float], items: list[str]
-) -> Any:
-    """Biopython's aligner for these items, each of which it can read."""
-    align = require("Bio.Align", extra="sequences", purpose="the alignment kernel")
-    aligner = align.PairwiseAligner()
-    if isinstance(matrix, str):
-        known = align.substitution_matrices.load()
-        if matrix not in known:
-            raise unknown("substitution matrix", matrix, known)
-        aligner.substitution_matrix = _of_letters(align.substitution_matrices.load(matrix), matrix)
-        _check_letters(items, set(aligner.substitution_matrix.alphabet), matrix)
-    else:
-        aligner.match_score, aligner.mismatch_score = matrix
-        for i, item in enumerate(items):
-            half = next((c for c in item if "\ud800" <= c <= "\udfff"), None) if not item.isascii() else None
-            if half is not None:
-                raise InputError(
-                    f"item {i} holds {brief(half)}, half of a character (a lone surrogate); the alignment kernel "
-                    "expected whole ones. Decode the text anew, or remove it.",
-                    item=i,
-                )
-    aligner.mode = mode
-    aligner.open_gap_score, aligner.extend_gap_score = -gaps[0], -gaps[1]
-    return aligner
-
-
-def _of_letters(table: Any, name: str) -> Any:
-    if not isinstance(table.alphabet, str):
-        raise InputError(
-            f"matrix={name!r} scores {brief(table.alphabet[0])} and the like, three letters at a time; the alignment "
-            "kernel compares single letters. Use a matrix of letters, such as 'NUC.4.4' for DNA or 'BLOSUM62' for "
-            "proteins."
-        )
-    return table
-
-
-def _check_letters(items: Sequence[str], letters: set[str], name: str) -> None:
-    for i, item in enumerate(items):
-        odd = next((letter for letter in item if letter not in letters), None)
-        if odd is not None:
-            advice = (
-                "Remove gaps first: sequence.replace('-', '')." if odd in "-." else "Replace it by X or N."
-            )
-            raise InputError(
-                f"item {i} holds the letter {brief(odd)}, which {name} does not score; expected "
-                f"{''.join(sorted(letters))}. {advice}",
-                item=i,
-            )
-
-
-def rounding_of(
-    aligner: Any, gaps: tuple[float, float], items: list[str], own: Callable[[int], float]
-) -> float:
-    """A bound on the error of s(a, b) / √(s(a, a) s(b, b)), where the aligner adds in float64.
-
-    Nothing is lost where all that is added is a multiple of one power of two, and sums stay below 2⁵³ of it. Otherwise
-    each of up to |a| + |b| additions is off by a unit of the sum up to there. Rounding keeps the order of numbers, so
-    that what the aligner finds is the largest of the rounded sums of all alignments. Of one that ends at 0 or above,
-    no sum on the way is further from 0 than g(a), what the letters of a can score at most: the rest could not make
-    up for it. With γ the units of all additions and r the largest g(a) / s(a, a), the error of s(a, b) is below
-    γ r √(s(a, a) s(b, b)), that of the root below it a share γ r, and K is at most r.
-
-    Parameters
-    ----------
-    aligner : PairwiseAligner
-        From `aligner_of`.
-    gaps : (float, float)
-        What gaps cost.
-    items : list of str
-        The sequences.
-    own : callable
-        The score of an item with itself, above 0 or an error; asked for where the letters do not show it.
-    """
-    table = aligner.substitution_matrix
-    pair = [aligner.match_score, aligner.mismatch_score]
-    steps = 2 * max(map(len, items))
-    if _adds_exactly([*(pair if table is None else np.unique(np.asarray(table)).tolist()), *gaps], steps):
-        return EXACT
-    unit = steps * UNIT / (1 - 2 * steps * UNIT)
-    most, least = _sums(table, items, pair[0])
-    ratio = 0.0
-    for i, item in enumerate(items):
-        if not least[i] > 2 * unit * most[i]:  # aligned with itself otherwise than letter by letter
-            least[i] = own(i)
-        if not least[i] > 2 * unit * most[i]:
-            raise InputError(
-                f"item {i} ({brief(item)}) has the alignment score {least[i]:g} with itself, which may be rounding "
-                "alone; expected more. Drop it, or use another matrix.",
-                item=i,
-            )
-        ratio = max(ratio, most[i] / (least[i] - unit * most[i]))
-    return EXACT + unit * ratio * (1 + ratio) / (1 - unit * ratio)
-
-
-def _sums(table: Any, items: list[str], match: float) -> tuple[list[float], list[float]]:
-    """What the letters of each item score at most, and with themselves, letter by letter."""
-    if table is None:
-        sums = [len(item) * match for item in items]
-        return sums, sums.copy()
-    scores = np.asarray(table, dtype=np.float64)
-    own = np.diagonal(scores)
-    most = np.maximum(scores.max(axis=1), np.abs(own))  # also of the terms of the other sum, for its rounding
-    tables = [dict(zip(table.alphabet, values.tolist(), strict=True)) for values in (most, own)]
-    sums_of_most, sums_of_own = ([math.fsum(map(of.__getitem__, item)) for item in items] for of in tables)
-    return sums_of_most, sums_of_own
-
-
-def _adds_exactly(values: Sequence[float], steps: int) -> bool:
-    """Whether sums of this many of these numbers are exact in float64, in whatever order."""
-    exact = [abs(Fraction(value)) for value in values if value]
-    if not exact:
-        return True
-    # A float is an odd number times a power of two: the least of these powers divides all of them.
-    power = min(Fraction(part.numerator & -part.numerator, part.denominator) for part in exact)
-    return steps * max(exact) < 2**53 * power
-
-
-# ----------------------------------------------------------------------------------------------------------- sequences
-
+# The rounding of similarities whose scores are exact: two square roots and two divisions, and then some.
+EXACT = 16 * UNIT
 SERIAL = 4096  # pairs that are not worth starting threads for
 STREAMED = 16_384  # columns of features that are accumulated, at most
 HIGHEST = 1e100  # the score of a pair of letters: there is room for a sum of many
-
-
-def _strings(samples: Any, kernel: str) -> list[str]:
-    items = texts_of(samples, kernel, as_text=as_text)
-    if not isinstance(items[0], str):
-        raise InputError(
-            f"item 0 is a list of tokens; the {kernel} kernel expected sequences (strings). Join it: ''.join(item)."
-        )
-    return items
 
 
 @dataclass(frozen=True)
@@ -221,8 +93,8 @@ class KMer(Kernel):
             )
 
     def __repr__(self) -> str:
-        words = [str(self.k)] + ([] if self.alphabet is None else [repr(self.alphabet)])
-        return f"KMer({', '.join(words + (['canonical=True'] if self.canonical else []))})"
+        arguments = [str(self.k)] + ([] if self.alphabet is None else [repr(self.alphabet)])
+        return f"KMer({', '.join(arguments + (['canonical=True'] if self.canonical else []))})"
 
     @property
     def needs_all(self) -> str | None:
@@ -233,41 +105,31 @@ class KMer(Kernel):
                 "letters there are: alphabet='dna' or 'protein'"
             )
         if (width := kmer_width(self.alphabet, self.k)) > STREAMED:
-            most = next(k for k in itertools.count(1) if kmer_width(self.alphabet, k + 1) > STREAMED)
+            largest_k = next(k for k in itertools.count(1) if kmer_width(self.alphabet, k + 1) > STREAMED)
             return (
-                f"it has {width:,} columns, one a possible k-mer, and at most {STREAMED:,} are added up. Use k={most} "
-                "or less, or score all items at once"
+                f"it has {width:,} columns, one a possible k-mer, and at most {STREAMED:,} are added up. Use "
+                f"k={largest_k} or less, or score all items at once"
             )
         return None
 
     def build(self, samples: Any, rng: int) -> Features:
         """Sparse features: counts of the k-mers that were met."""
-        sequences = _strings(samples, self.name)
+        sequences = _as_strings(samples, self.name)
         if self.alphabet is None:
             upper = [sequence.upper() for sequence in sequences]
             ids, starts, _ = tokens_of(upper, "characters", lowercase=False)
-            return _unit(bags(ids, starts, self.k, self.k)[0], sequences)
+            return _unit_features(bags(ids, starts, self.k, self.k)[0], sequences)
         rows, codes = kmer_codes(sequences, self.k, self.alphabet, canonical=self.canonical)
-        column, width = met(codes, kmer_width(self.alphabet, self.k))
-        return _unit(kmer_counts(rows, column, (len(sequences), width)), sequences)
+        column, width = renumber_present(codes, kmer_width(self.alphabet, self.k))
+        return _unit_features(kmer_counts(rows, column, (len(sequences), width)), sequences)
 
     def batch_features(self, samples: Any, *, rng: int = 0) -> Features:
         """Sparse features whose column is the number of the k-mer."""
         assert self.alphabet is not None  # see needs_all
-        sequences = _strings(samples, self.name)
+        sequences = _as_strings(samples, self.name)
         rows, codes = kmer_codes(sequences, self.k, self.alphabet, canonical=self.canonical)
         shape = (len(sequences), kmer_width(self.alphabet, self.k))
-        return _unit(kmer_counts(rows, codes, shape), sequences).with_kernel(self)
-
-
-def _unit(counts: Any, sequences: list[str]) -> Features:
-    unit_rows(counts, np.arange(len(sequences)))
-    longest = int(np.diff(counts.indptr).max())
-    return FeatureRows(
-        counts,
-        rounding=(longest / 2 + 4) * UNIT,
-        keys=lambda places: [sequences[place] for place in places.tolist()],
-    )
+        return _unit_features(kmer_counts(rows, codes, shape), sequences).with_kernel(self)
 
 
 @dataclass(frozen=True)
@@ -308,8 +170,8 @@ class Edit(Kernel):
         Policy(project=self.project)
 
     def __repr__(self) -> str:
-        words = [] if self.normalize == "longest" else [repr(self.normalize)]
-        return f"Edit({', '.join(words + ([] if self.project else ['project=False']))})"
+        arguments = [] if self.normalize == "longest" else [repr(self.normalize)]
+        return f"Edit({', '.join(arguments + ([] if self.project else ['project=False']))})"
 
     @property
     def needs_all(self) -> str:
@@ -323,30 +185,22 @@ class Edit(Kernel):
         """Blocks of distances by RapidFuzz, on all cores."""
         process = require("rapidfuzz.process", extra="sequences", purpose="the edit kernel")
         distance = require("rapidfuzz.distance", extra="sequences", purpose="the edit kernel").Levenshtein
-        given = texts_of(samples, self.name, as_text=as_text)
-        items = given if isinstance(given[0], str) else _spelt(given)
+        texts = texts_of(samples, self.name, as_text=as_text)
+        items = texts if isinstance(texts[0], str) else _encode_tokens(texts)
         lengths = np.array([len(item) for item in items], dtype=np.float64)
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            left = [items[place] for place in i.tolist()]
+            left = [items[position] for position in i.tolist()]
             # One list for both sides is compared with itself by halves.
-            right = left if np.array_equal(i, j) else [items[place] for place in j.tolist()]
+            right = left if np.array_equal(i, j) else [items[position] for position in j.tolist()]
             workers = -1 if len(i) * len(j) > SERIAL else 1
-            apart = process.cdist(left, right, scorer=distance.distance, dtype=np.int32, workers=workers)
+            distances = process.cdist(left, right, scorer=distance.distance, dtype=np.int32, workers=workers)
             a, b = lengths[i][:, None], lengths[j]
-            most = np.maximum(a, b) if self.normalize == "longest" else (a + b + apart) / 2
-            return 1 - apart / np.maximum(most, 1)
+            normaliser = np.maximum(a, b) if self.normalize == "longest" else (a + b + distances) / 2
+            return 1 - distances / np.maximum(normaliser, 1)
 
         mean = float(lengths.mean())
-        return _pairwise(self, given, block, rounding=4 * UNIT, cost=1e3 + 20 * mean + mean**2)
-
-
-def _spelt(lists: list[tuple[Hashable, ...]]) -> list[Any]:
-    """Lists of tokens as texts, a character a token, which are compared much faster."""
-    ids, starts, vocabulary = tokens_of(lists, None, lowercase=False)
-    parts = [ids[a:b].tolist() for a, b in itertools.pairwise(starts)]
-    # There are 1,114,112 characters; of more tokens, the numbers themselves are compared.
-    return ["".join(map(chr, part)) for part in parts] if len(vocabulary) <= 0x110000 else parts
+        return _make_pairwise(self, texts, block, rounding=4 * UNIT, cost=1e3 + 20 * mean + mean**2)
 
 
 @dataclass(frozen=True)
@@ -429,8 +283,8 @@ class Alignment(Kernel):
 
     def build(self, samples: Any, rng: int) -> Pairwise:
         """Blocks of scores, one alignment after another."""
-        given = _strings(samples, self.name)
-        items = [item.upper() for item in given]
+        sequences = _as_strings(samples, self.name)
+        items = [item.upper() for item in sequences]
         matrix = self.matrix
         if matrix == "auto":
             nucleic = set().union(*items) <= set("ACGTUN")
@@ -439,49 +293,78 @@ class Alignment(Kernel):
             items = [item.replace("U", "T") for item in items]
         gaps = float(self.gap_open), float(self.gap_extend)
         aligner = aligner_of(matrix, self.mode, gaps, items)
-        own = np.full(len(items), math.nan)  # filled when needed: a look at the plan should align nothing
+        # Filled when needed: to look at the plan should align nothing.
+        self_scores = np.full(len(items), math.nan)
 
-        def own_score(i: int) -> float:
-            score = aligner.score(items[i], items[i]) if items[i] else 0.0
-            if not score > 0:
+        def self_score(i: int) -> float:
+            value = aligner.score(items[i], items[i]) if items[i] else 0.0
+            if not value > 0:
                 raise InputError(
-                    f"item {i} ({brief(given[i])}) has the alignment score {score:g} with itself; expected one "
+                    f"item {i} ({brief(sequences[i])}) has the alignment score {value:g} with itself; expected one "
                     "above 0. Drop it, or use another matrix.",
                     item=i,
                 )
-            own[i] = score
-            return score
+            self_scores[i] = value
+            return value
 
-        def roots(places: np.ndarray) -> np.ndarray:
-            for i in places[np.isnan(own[places])].tolist():
-                own_score(i)
-            return np.sqrt(own[places])
+        def roots(positions: np.ndarray) -> np.ndarray:
+            for i in positions[np.isnan(self_scores[positions])].tolist():
+                self_score(i)
+            return np.sqrt(self_scores[positions])
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-            scales = roots(i), roots(j)
+            roots_of_sides = roots(i), roots(j)
             half = np.array_equal(i, j)
-            part = np.zeros((len(i), len(j)))
-            for a, one in enumerate(i.tolist()):
+            scores = np.zeros((len(i), len(j)))
+            for a, first in enumerate(i.tolist()):
                 for b in range(a if half else 0, len(j)):
-                    other = int(j[b])
-                    part[a, b] = own[one] if one == other else aligner.score(items[one], items[other])
+                    second = int(j[b])
+                    same = first == second
+                    scores[a, b] = self_scores[first] if same else aligner.score(items[first], items[second])
             if half:
-                part += np.triu(part, 1).T
-            np.maximum(part, 0.0, out=part)
-            part /= scales[0][:, None]
-            part /= scales[1]
+                scores += np.triu(scores, 1).T
+            np.maximum(scores, 0.0, out=scores)
+            scores /= roots_of_sides[0][:, None]
+            scores /= roots_of_sides[1]
             if half:
-                np.fill_diagonal(part, 1.0)
-            return part
+                np.fill_diagonal(scores, 1.0)
+            return scores
 
         mean = float(np.mean([len(item) for item in items]))
-        rounding = rounding_of(aligner, gaps, items, own_score)
+        rounding = rounding_of(aligner, gaps, items, self_score)
         cost = 2e4 + 50 * mean**2
-        named = replace(self, matrix=matrix)
-        return _pairwise(self, given, block, rounding=rounding, cost=cost, slow=True).with_kernel(named)
+        similarity = _make_pairwise(self, sequences, block, rounding=rounding, cost=cost, slow=True)
+        return similarity.with_kernel(replace(self, matrix=matrix))
 
 
-def _pairwise(
+def _as_strings(samples: Any, kernel: str) -> list[str]:
+    items = texts_of(samples, kernel, as_text=as_text)
+    if not isinstance(items[0], str):
+        raise InputError(
+            f"item 0 is a list of tokens; the {kernel} kernel expected sequences (strings). Join it: ''.join(item)."
+        )
+    return items
+
+
+def _unit_features(counts: Any, sequences: list[str]) -> Features:
+    unit_rows(counts, np.arange(len(sequences)))
+    longest = int(np.diff(counts.indptr).max())
+    return FeatureRows(
+        counts,
+        rounding=(longest / 2 + 4) * UNIT,
+        keys=lambda positions: [sequences[position] for position in positions.tolist()],
+    )
+
+
+def _encode_tokens(lists: list[tuple[Hashable, ...]]) -> list[Any]:
+    """Lists of tokens as texts, a character a token, which are compared much faster."""
+    ids, starts, vocabulary = tokens_of(lists, None, lowercase=False)
+    parts = [ids[a:b].tolist() for a, b in itertools.pairwise(starts)]
+    # There are 1,114,112 characters; of more tokens, the numbers themselves are compared.
+    return ["".join(map(chr, part)) for part in parts] if len(vocabulary) <= 0x110000 else parts
+
+
+def _make_pairwise(
     kernel: Edit | Alignment,
     items: list[Any],
     block: Any,
@@ -497,7 +380,137 @@ def _pairwise(
         rounding=rounding,
         trusted=kernel.project,  # nothing rests on eigenvalues from 0 up where they are looked at and projected
         policy=Policy(project=kernel.project),
-        keys=lambda places: [items[place] for place in places.tolist()],
-        triangle=(lambda places: block(places, places)) if slow else None,
+        keys=lambda positions: [items[position] for position in positions.tolist()],
+        triangle=(lambda positions: block(positions, positions)) if slow else None,
         cost=cost,
     )
+
+
+# ------------------------------------------------------------------------------------------------- scores of alignments
+
+
+def aligner_of(
+    matrix: str | tuple[float, float], mode: str, gaps: tuple[float, float], items: list[str]
+) -> Any:
+    """Biopython's aligner for these items, each of which it can read."""
+    align = require("Bio.Align", extra="sequences", purpose="the alignment kernel")
+    aligner = align.PairwiseAligner()
+    if isinstance(matrix, str):
+        names = align.substitution_matrices.load()
+        if matrix not in names:
+            raise unknown("substitution matrix", matrix, names)
+        aligner.substitution_matrix = _require_letters(align.substitution_matrices.load(matrix), matrix)
+        _check_letters(items, set(aligner.substitution_matrix.alphabet), matrix)
+    else:
+        aligner.match_score, aligner.mismatch_score = matrix
+        for i, item in enumerate(items):
+            if item.isascii():
+                continue
+            surrogate = next((c for c in item if "\ud800" <= c <= "\udfff"), None)
+            if surrogate is not None:
+                raise InputError(
+                    f"item {i} holds {brief(surrogate)}, half of a character (a lone surrogate); the alignment kernel "
+                    "expected whole ones. Decode the text anew, or remove it.",
+                    item=i,
+                )
+    aligner.mode = mode
+    aligner.open_gap_score, aligner.extend_gap_score = -gaps[0], -gaps[1]
+    return aligner
+
+
+def _require_letters(table: Any, name: str) -> Any:
+    if not isinstance(table.alphabet, str):
+        raise InputError(
+            f"matrix={name!r} scores {brief(table.alphabet[0])} and the like, three letters at a time; the alignment "
+            "kernel compares single letters. Use a matrix of letters, such as 'NUC.4.4' for DNA or 'BLOSUM62' for "
+            "proteins."
+        )
+    return table
+
+
+def _check_letters(items: Sequence[str], letters: set[str], name: str) -> None:
+    for i, item in enumerate(items):
+        unknown_letter = next((letter for letter in item if letter not in letters), None)
+        if unknown_letter is not None:
+            advice = (
+                "Remove gaps first: sequence.replace('-', '')."
+                if unknown_letter in "-."
+                else "Replace it by X or N."
+            )
+            raise InputError(
+                f"item {i} holds the letter {brief(unknown_letter)}, which {name} does not score; expected "
+                f"{''.join(sorted(letters))}. {advice}",
+                item=i,
+            )
+
+
+def rounding_of(
+    aligner: Any, gaps: tuple[float, float], items: list[str], self_score: Callable[[int], float]
+) -> float:
+    """A bound on the error of s(a, b) / √(s(a, a) s(b, b)), where the aligner adds in float64.
+
+    Nothing is lost where all that is added is a multiple of one power of two, and sums stay below 2⁵³ of it. Otherwise
+    each of up to |a| + |b| additions is off by a unit of the sum up to there. Rounding keeps the order of numbers, so
+    that what the aligner finds is the largest of the rounded sums of all alignments. Of one that ends at 0 or above,
+    no sum on the way is further from 0 than g(a), what the letters of a can score at most: the rest could not make
+    up for it. With γ the units of all additions and r the largest g(a) / s(a, a), the error of s(a, b) is below
+    γ r √(s(a, a) s(b, b)), that of the root below it a share γ r, and K is at most r.
+
+    Parameters
+    ----------
+    aligner : PairwiseAligner
+        From `aligner_of`.
+    gaps : (float, float)
+        What gaps cost.
+    items : list of str
+        The sequences.
+    self_score : callable
+        The score of an item with itself, above 0 or an error; asked for where the letters do not show it.
+    """
+    table = aligner.substitution_matrix
+    pair_scores = [aligner.match_score, aligner.mismatch_score]
+    if table is not None:
+        pair_scores = np.unique(np.asarray(table)).tolist()
+    steps = 2 * max(map(len, items))
+    if _sums_are_exact([*pair_scores, *gaps], steps):
+        return EXACT
+    unit = steps * UNIT / (1 - 2 * steps * UNIT)
+    upper, lower = _score_bounds(table, items, aligner.match_score)
+    ratio = 0.0
+    for i, item in enumerate(items):
+        if not lower[i] > 2 * unit * upper[i]:  # aligned with itself otherwise than letter by letter
+            lower[i] = self_score(i)
+        if not lower[i] > 2 * unit * upper[i]:
+            raise InputError(
+                f"item {i} ({brief(item)}) has the alignment score {lower[i]:g} with itself, which may be rounding "
+                "alone; expected more. Drop it, or use another matrix.",
+                item=i,
+            )
+        ratio = max(ratio, upper[i] / (lower[i] - unit * upper[i]))
+    return EXACT + unit * ratio * (1 + ratio) / (1 - unit * ratio)
+
+
+def _score_bounds(table: Any, items: list[str], match: float) -> tuple[list[float], list[float]]:
+    """An upper bound on what the letters of each item score, and what they score with themselves, letter by letter."""
+    if table is None:
+        sums = [len(item) * match for item in items]
+        return sums, sums.copy()
+    scores = np.asarray(table, dtype=np.float64)
+    self_scores = np.diagonal(scores)
+    # Also an upper bound on the terms of the other sum, for its rounding.
+    largest = np.maximum(scores.max(axis=1), np.abs(self_scores))
+    upper_bounds, self_sums = [], []
+    for values, sums in ((largest, upper_bounds), (self_scores, self_sums)):
+        score_of_letter = dict(zip(table.alphabet, values.tolist(), strict=True))
+        sums.extend(math.fsum(map(score_of_letter.__getitem__, item)) for item in items)
+    return upper_bounds, self_sums
+
+
+def _sums_are_exact(values: Sequence[float], steps: int) -> bool:
+    """Whether sums of this many of these numbers are exact in float64, in whatever order."""
+    fractions = [abs(Fraction(value)) for value in values if value]
+    if not fractions:
+        return True
+    # A float is an odd number times a power of two: the least of these powers divides all of them.
+    power = min(Fraction(f.numerator & -f.numerator, f.denominator) for f in fractions)
+    return steps * max(fractions) < 2**53 * power

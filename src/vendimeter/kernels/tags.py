@@ -66,7 +66,7 @@ class Tags(Kernel):
         if self.separator is not None and not (isinstance(self.separator, str) and self.separator):
             raise InputError(f"separator={brief(self.separator)}; expected a text such as ';', or None.")
         if self.vocabulary is not None:
-            object.__setattr__(self, "vocabulary", _vocabulary(self.vocabulary))
+            object.__setattr__(self, "vocabulary", _check_vocabulary(self.vocabulary))
 
     def __repr__(self) -> str:
         words = [] if self.vocabulary is None else [f"vocabulary={brief(self.vocabulary)}"]
@@ -87,14 +87,14 @@ class Tags(Kernel):
         """Features: the indicators of the tags, scaled to norm 1, and a column for having none."""
         rows = self._rows(samples)
         if rows is None:
-            return self._of_lists(self._items(samples))
+            return self._features_of_lists(self._items(samples))
         if self.vocabulary is not None and rows.shape[1] != len(self.vocabulary):
             raise InputError(
                 f"samples has {rows.shape[1]} columns and the vocabulary {len(self.vocabulary)} tags; {KERNEL} "
                 "expected a column a tag."
             )
         if is_sparse(rows):
-            return _of_sparse(rows)
+            return _features_of_sparse(rows)
         return FeatureRows(rows, _unit_indicators, width=int(rows.shape[1]) + 1, rounding=3 * UNIT)
 
     def _rows(self, samples: Any) -> Any:
@@ -114,28 +114,31 @@ class Tags(Kernel):
     def _items(self, samples: Any) -> Sequence[Any]:
         """Samples that are lists of tags, as a list."""
         items = to_list(samples if is_frame_column(samples) else as_list(samples, kernel=KERNEL))
-        guess = self.separator is None and self.vocabulary is None
-        if guess and all(_is_binary(item) for item in items):
+        is_ambiguous = self.separator is None and self.vocabulary is None
+        if is_ambiguous and all(_is_binary(item) for item in items):
             raise InputError(
                 f"item 0 is {brief(items[0])}, and no item holds anything but 0 and 1: are these rows, with a column "
-                f"a tag, or the tags 0 and 1? {KERNEL} does not guess. Pass {_as_array(samples)} for rows; for tags "
+                f"a tag, or the tags 0 and 1? {KERNEL} does not guess. Pass {_array_call(samples)} for rows; for tags "
                 "sets, or name them with vocabulary=."
             )
         return items
 
-    def _of_lists(self, items: Sequence[Any]) -> Features:
-        known = {} if self.vocabulary is None else {tag: i for i, tag in enumerate(self.vocabulary)}
+    def _features_of_lists(self, items: Sequence[Any]) -> Features:
+        column_of_tag = {} if self.vocabulary is None else {tag: i for i, tag in enumerate(self.vocabulary)}
         indices: list[int] = []
         ends = [0]
         for i, item in enumerate(items):
-            tags = dict.fromkeys(_checked(self._split(item, i), item, i))  # in their order, each once
+            tags = dict.fromkeys(_check_tags(self._split(item, i), item, i))  # in their order, each once
             if self.vocabulary is None:
-                columns = [known.setdefault(tag, len(known)) for tag in tags]
+                columns = [column_of_tag.setdefault(tag, len(column_of_tag)) for tag in tags]
             else:
-                columns = [known[tag] if tag in known else _raise_unknown(tag, i, known) for tag in tags]
+                columns = [
+                    column_of_tag[tag] if tag in column_of_tag else _raise_unknown(tag, i, column_of_tag)
+                    for tag in tags
+                ]
             indices.extend(sorted(columns))
             ends.append(len(indices))
-        return _scaled(np.array(indices, dtype=np.int64), np.array(ends), len(known))
+        return _scale_indicators(np.array(indices, dtype=np.int64), np.array(ends), len(column_of_tag))
 
     def _split(self, item: Any, i: int) -> Iterable[Any]:
         """The tags of an item, not yet checked."""
@@ -169,31 +172,33 @@ class Tags(Kernel):
         return map(plain, item)
 
 
-def _vocabulary(given: Any) -> tuple[Hashable, ...]:
+def _check_vocabulary(vocabulary: Any) -> tuple[Hashable, ...]:
     """The tags that there are, each once."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    if isinstance(vocabulary, str | bytes) or not isinstance(vocabulary, Iterable):
         raise InputError(
-            f"vocabulary={brief(given)}; expected a sequence of tags, such as ('sweet', 'floral')."
+            f"vocabulary={brief(vocabulary)}; expected a sequence of tags, such as ('sweet', 'floral')."
         )
-    tags = tuple(map(plain, given))
+    tags = tuple(map(plain, vocabulary))
     seen: set[Hashable] = set()
     for tag in tags:
         try:
-            again = tag in seen
+            is_repeated = tag in seen
         except TypeError:
             raise InputError(f"the vocabulary holds {brief(tag)}; expected hashable tags.") from None
-        if again or is_missing(tag) or _is_infinite(tag):
-            what = (
-                " twice; expected each tag once" if again else "; expected tags without gaps and infinities"
+        if is_repeated or is_missing(tag) or _is_infinite(tag):
+            flaw = (
+                " twice; expected each tag once"
+                if is_repeated
+                else "; expected tags without gaps and infinities"
             )
-            raise InputError(f"the vocabulary holds {brief(tag)}{what}.")
+            raise InputError(f"the vocabulary holds {brief(tag)}{flaw}.")
         seen.add(tag)
     if not tags:
         raise InputError("the vocabulary is empty; expected at least one tag.")
     return tags
 
 
-def _checked(tags: Iterable[Any], item: Any, i: int) -> Iterator[Hashable]:
+def _check_tags(tags: Iterable[Any], item: Any, i: int) -> Iterator[Hashable]:
     """The tags, none of them missing and all of them hashable."""
     for tag in tags:
         if is_missing(tag) or _is_infinite(tag):
@@ -232,8 +237,8 @@ def _is_binary(item: Any) -> bool:
     return all(isinstance(value, bool | int | float) and value in (0, 1) for value in values)
 
 
-def _as_array(samples: Any) -> str:
-    """What makes one array of the rows in a list, or in a column of a frame, whose own array is one of objects."""
+def _array_call(samples: Any) -> str:
+    """The call that makes one array of the rows in a list, or in a column of a frame, whose own array has objects."""
     if is_frame_column(samples):
         names = ("to_pylist", "to_list", "tolist")
         return f"numpy.stack(samples.{next(name for name in names if hasattr(samples, name))}())"
@@ -243,13 +248,13 @@ def _as_array(samples: Any) -> str:
 def _unit_indicators(rows: Any, positions: np.ndarray) -> Any:
     """Rows of 0 and 1, scaled to norm 1, and a column that is 1 where there is nothing else."""
     xp = namespace(rows)
-    bad = (rows != 0) & (rows != 1)
-    if bool(xp.any(bad)):
-        where = np.argwhere(to_host(bad))[0]
-        raise _not_binary(int(positions[where[0]]), float(to_host(rows)[tuple(where)]))
+    is_bad = (rows != 0) & (rows != 1)
+    if bool(xp.any(is_bad)):
+        position = np.argwhere(to_host(is_bad))[0]
+        raise _not_binary(int(positions[position[0]]), float(to_host(rows)[tuple(position)]))
     sizes = xp.sum(rows, axis=1, keepdims=True)
-    none = xp.astype(sizes == 0, rows.dtype)
-    return concat([rows / xp.sqrt(sizes + none), none], axis=1)
+    is_empty = xp.astype(sizes == 0, rows.dtype)
+    return concat([rows / xp.sqrt(sizes + is_empty), is_empty], axis=1)
 
 
 def _not_binary(position: int, value: float) -> InputError:
@@ -261,7 +266,7 @@ def _not_binary(position: int, value: float) -> InputError:
     )
 
 
-def _of_sparse(rows: Any) -> Features:
+def _features_of_sparse(rows: Any) -> Features:
     """Sparse rows of 0 and 1; zeros may be stored."""
     bad = np.flatnonzero((rows.data != 0) & (rows.data != 1))
     if len(bad):
@@ -270,10 +275,10 @@ def _of_sparse(rows: Any) -> Features:
     if not rows.data.all():
         rows = rows.copy()
         rows.eliminate_zeros()
-    return _scaled(rows.indices, rows.indptr, int(rows.shape[1]))
+    return _scale_indicators(rows.indices, rows.indptr, int(rows.shape[1]))
 
 
-def _scaled(indices: np.ndarray, ends: np.ndarray, width: int) -> Features:
+def _scale_indicators(indices: np.ndarray, ends: np.ndarray, width: int) -> Features:
     """Sparse features of the columns of each item; one more column for the items without any."""
     from scipy import sparse
 

@@ -1,4 +1,7 @@
-"""Kernels of text: overlap of n-grams, and BLEU."""
+"""Kernels of text: overlap of n-grams, and BLEU.
+
+N-grams are counted in whole arrays: a token is a number, and an n-gram a pair of an (n−1)-gram and a token.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter.data.arrays import plain
-from vendimeter.data.tokens import Tokenizer, check, shown, texts_of, tokens_of
+from vendimeter.data.tokens import Tokenizer, check, format_tokenizer, texts_of, tokens_of
 from vendimeter.errors import InputError, brief
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
@@ -20,159 +23,13 @@ from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
-__all__ = ["BLEU", "NGram", "bags", "hashes", "unrolled"]
-
-
-# -------------------------------------------------------------------------------------------------------------- ngrams
-
-# Counts of n-grams in whole arrays: a token is a number, and an n-gram a pair of an (n−1)-gram and a token.
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_SHORT = np.uint64(0x5851F42D4C957F2D)  # tells a text that is too short from an n-gram
-
-
-def bags(
-    ids: np.ndarray,
-    starts: np.ndarray,
-    low: int,
-    high: int,
-    *,
-    hashed: tuple[np.ndarray, int] | None = None,
-) -> list[Any]:
-    """How often each n-gram occurs in each text: a CSR array of float64 counts for every n = low … high.
-
-    A text with fewer than n tokens has one n-gram, itself, which is equal only to that of an equal text.
-
-    Parameters
-    ----------
-    ids, starts : ndarray
-        The tokens of all texts as whole numbers from 0 up, one after another, and where each text begins (and the last
-        one ends).
-    low, high : int
-        The shortest and the longest n-grams.
-    hashed : tuple of ndarray and int, optional
-        The hash of each token, and a number of columns: n-grams go into columns by their hash, rather than as met.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [bag.toarray().tolist() for bag in bags(np.array([0, 1, 0, 1]), np.array([0, 3, 4]), 1, 2)]
-    [[[2.0, 1.0], [0.0, 1.0]], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
-    """
-    lengths = np.diff(starts)
-    at = np.arange(len(ids))
-    room = np.repeat(starts[1:], lengths) - at  # tokens from here to the end of the text
-    tokens = ids if hashed is None else hashed[0][ids]
-    distinct = int(ids.max(initial=-1)) + 1
-    gram = tokens
-    whole = np.zeros(len(lengths), dtype=tokens.dtype)  # the number of a text that is too short
-    wholes, found = 0, []
-    for n in range(1, high + 1):
-        ended = np.flatnonzero(lengths == n - 1)
-        if len(ended):
-            # Its one gram is the (n−1)-gram that it begins with; of an empty text there is only one kind.
-            own = gram[np.searchsorted(at, starts[ended])] if n > 1 else whole[ended]
-            if hashed is None:
-                names, own = np.unique(own, return_inverse=True)
-                whole[ended] = wholes + own
-                wholes += len(names)
-            else:
-                whole[ended] = _mixed(own ^ _SHORT)
-        if n > 1:
-            keep = room >= n
-            at, room = at[keep], room[keep]
-            last = tokens[at + (n - 1)]
-            if hashed is None:  # there are fewer grams than tokens, so that the number of a pair is below 2⁶³
-                gram = np.unique(gram[keep] * distinct + last, return_inverse=True)[1]
-            else:
-                gram = _mixed(gram[keep] * _ODD + last)
-        if n >= low:
-            found.append(_counts(lengths, n, gram, whole, wholes, None if hashed is None else hashed[1]))
-    return found
-
-
-def _counts(
-    lengths: np.ndarray, n: int, gram: np.ndarray, whole: np.ndarray, wholes: int, columns: int | None
-) -> Any:
-    """The n-grams of all texts, one after another, as counts."""
-    from scipy import sparse
-
-    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(np.maximum(lengths - n + 1, 1), out=indptr[1:])
-    short = np.flatnonzero(lengths < n)
-    long = np.ones(indptr[-1], dtype=bool)
-    long[indptr[short]] = False
-    indices = np.empty(indptr[-1], dtype=np.int64)
-    if columns is None:
-        grams = int(gram.max(initial=-1)) + 1
-        width = max(grams + wholes, 1)
-        indices[long], indices[~long] = gram, grams + whole[short]
-    else:
-        width = columns
-        size = np.uint64(columns)
-        indices[long], indices[~long] = gram % size, whole[short] % size
-    counts = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(lengths), width))
-    counts.sum_duplicates()
-    return counts
-
-
-def unrolled(counts: Any) -> Any:
-    """Counts as binary columns [c ≥ 1], [c ≥ 2], …, as many for each as it needs: Σ min is then an inner product.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> unrolled(sparse.csr_array([[2.0, 0.0], [1.0, 1.0]])).toarray().tolist()
-    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
-    """
-    from scipy import sparse
-
-    times = counts.data.astype(np.int64)
-    most = np.zeros(counts.shape[1], dtype=np.int64)
-    np.maximum.at(most, counts.indices, times)
-    first = np.cumsum(most) - most
-    entry_ends = np.cumsum(times)
-    level = np.arange(entry_ends[-1]) - np.repeat(entry_ends - times, times)
-    indices = np.repeat(first[counts.indices], times) + level
-    indptr = np.concatenate([[0], entry_ends])[counts.indptr]
-    shape = (counts.shape[0], int(most.sum()))
-    return sparse.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=shape)
-
-
-def hashes(vocabulary: Sequence[Hashable]) -> np.ndarray:
-    """A number for each token, the same in every process: Python's own hash of a text is not.
-
-    A whole number is one, of whatever type it is: NumPy's are those that lists in a column of a frame hold.
-
-    Examples
-    --------
-    >>> hashes(["a", "b"]).tolist() == hashes(["a", "b"]).tolist(), len(set(hashes(["a", "b", 1]).tolist()))
-    (True, 3)
-    """
-    found = np.empty(len(vocabulary), dtype=np.uint64)
-    for i, token in enumerate(map(plain, vocabulary)):
-        if not isinstance(token, str | int):
-            raise InputError(
-                f"hashed= met the token {brief(token)}; expected tokens that are texts or whole numbers."
-            )
-        kind = "s" if isinstance(token, str) else "i"
-        data = f"{kind}{token if kind == 's' else int(token)}".encode("utf-8", "surrogatepass")
-        found[i] = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
-    return found
-
-
-def _mixed(values: np.ndarray) -> np.ndarray:
-    """Every bit of the result depends on every bit of the value (the end of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-# ---------------------------------------------------------------------------------------------------------------- text
+__all__ = ["BLEU", "NGram", "bags", "hashes", "unroll"]
 
 LONGEST = 1000  # letters or words of an n-gram
 STREAMED = 16_384  # columns of features that are accumulated, at most
 MOST = 1 << 24  # columns of hashed n-grams; memory grows with them, whether they are used or not
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SHORT = np.uint64(0x5851F42D4C957F2D)  # tells a text that is too short from an n-gram
 
 
 @dataclass(frozen=True)
@@ -242,8 +99,8 @@ class NGram(Kernel):
                 )
 
     def __repr__(self) -> str:
-        words = [str(self.low), str(self.high), *_shown(self, lowercase=True)]
-        return f"NGram({', '.join(words + ([f'hashed={self.hashed}'] if self.hashed else []))})"
+        arguments = [str(self.low), str(self.high), *_format_options(self, lowercase=True)]
+        return f"NGram({', '.join(arguments + ([f'hashed={self.hashed}'] if self.hashed else []))})"
 
     @property
     def needs_all(self) -> str | None:
@@ -274,19 +131,13 @@ class NGram(Kernel):
             unit_rows(bag, np.arange(len(texts)))
             bag.data /= np.sqrt(len(counts))
         # Grams of different lengths have different columns: the rows of a text lie side by side.
-        joined = counts[0] if len(counts) == 1 else sparse.csr_array(sparse.hstack(counts, format="csr"))
-        longest = int(np.diff(joined.indptr).max())
+        bag_of_all = counts[0] if len(counts) == 1 else sparse.csr_array(sparse.hstack(counts, format="csr"))
+        longest = int(np.diff(bag_of_all.indptr).max())
         return FeatureRows(
-            joined,
+            bag_of_all,
             rounding=(longest / 2 + 6) * UNIT,
-            keys=lambda places: [texts[place] for place in places.tolist()],
+            keys=lambda positions: [texts[position] for position in positions.tolist()],
         )
-
-
-def _shown(kernel: NGram | BLEU, *, lowercase: bool) -> list[str]:
-    """The options that differ from the usual ones, as they are written."""
-    words = [] if kernel.tokenizer is None else [f"tokenizer={shown(kernel.tokenizer)}"]
-    return words if kernel.lowercase == lowercase else [*words, f"lowercase={kernel.lowercase}"]
 
 
 @dataclass(frozen=True)
@@ -350,10 +201,10 @@ class BLEU(Kernel):
         Policy(project=self.project)
 
     def __repr__(self) -> str:
-        words = [] if self.n == 4 else [str(self.n)]
-        words += _shown(self, lowercase=False)
-        words += [] if self.epsilon == 0.1 else [f"epsilon={self.epsilon}"]
-        return f"BLEU({', '.join(words + ([] if self.project else ['project=False']))})"
+        arguments = [] if self.n == 4 else [str(self.n)]
+        arguments += _format_options(self, lowercase=False)
+        arguments += [] if self.epsilon == 0.1 else [f"epsilon={self.epsilon}"]
+        return f"BLEU({', '.join(arguments + ([] if self.project else ['project=False']))})"
 
     @property
     def needs_all(self) -> str:
@@ -364,36 +215,36 @@ class BLEU(Kernel):
         """Blocks of BLEU, the matches by sparse products."""
         texts = texts_of(samples, self.name)
         ids, starts, _ = tokens_of(texts, self.tokenizer, lowercase=self.lowercase)
-        orders = [unrolled(bag) for bag in bags(ids, starts, 1, self.n)]
+        orders = [unroll(bag) for bag in bags(ids, starts, 1, self.n)]
         lengths = np.diff(starts).astype(np.float64)
         totals = np.array([np.diff(order.indptr) for order in orders])
         # Matches are whole numbers, and their logarithms are looked up: of a text with itself they are those of its
         # own totals to the last bit, so that the diagonal is exactly 1.
         logs = np.log(np.concatenate([[self.epsilon], np.arange(1.0, totals.max() + 1)]))
-        own = logs[totals].sum(axis=0)
+        self_logs = logs[totals].sum(axis=0)
 
         def block(i: np.ndarray, j: np.ndarray) -> np.ndarray:
             shared = np.zeros((*i.shape, j.shape[-1]))
-            none = np.zeros(shared.shape, dtype=bool)
+            shares_none = np.zeros(shared.shape, dtype=bool)
             for m, order in enumerate(orders):
-                matches = _products(order, i, j)
+                matches = _inner_products(order, i, j)
                 if m == 0:
-                    none = matches == 0
+                    shares_none = matches == 0
                 shared += logs[matches]
-            there = _one_way(shared, own[i][..., :, None], lengths[i][..., :, None], lengths[j][..., None, :])
-            back = _one_way(shared, own[j][..., None, :], lengths[j][..., None, :], lengths[i][..., :, None])
-            there += back
-            there *= 0.5
-            there[none] = 0.0
-            return there
+            of_rows, of_columns = (..., slice(None), None), (..., None, slice(None))
+            mean = one_way(shared, self_logs[i][of_rows], lengths[i][of_rows], lengths[j][of_columns])
+            mean += one_way(shared, self_logs[j][of_columns], lengths[j][of_columns], lengths[i][of_rows])
+            mean *= 0.5
+            mean[shares_none] = 0.0
+            return mean
 
-        def _one_way(shared: Any, own: Any, length: Any, other: Any) -> np.ndarray:
-            """Of texts of one length, with those of another length as references."""
+        def one_way(shared: Any, self_logs: Any, length: Any, other: Any) -> np.ndarray:
+            """BLEU of texts of one length, with those of another length as references."""
             brevity = np.where(length < other, 1 - other / np.maximum(length, 1e-300), 0.0)
-            return np.exp((shared - own) / self.n + brevity)
+            return np.exp((shared - self_logs) / self.n + brevity)
 
-        def keys(places: np.ndarray) -> list[Hashable]:
-            return [texts[place] for place in places.tolist()]
+        def keys(positions: np.ndarray) -> list[Hashable]:
+            return [texts[position] for position in positions.tolist()]
 
         # Two sums of n logarithms, divided by n: each term is off by a unit, and so is each addition of n of them.
         largest = float(np.abs(logs).max())
@@ -409,7 +260,13 @@ class BLEU(Kernel):
         )
 
 
-def _products(rows: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _format_options(kernel: NGram | BLEU, *, lowercase: bool) -> list[str]:
+    """The options that differ from the usual ones, as they are written."""
+    options = [] if kernel.tokenizer is None else [f"tokenizer={format_tokenizer(kernel.tokenizer)}"]
+    return options if kernel.lowercase == lowercase else [*options, f"lowercase={kernel.lowercase}"]
+
+
+def _inner_products(rows: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Inner products of binary rows, as whole numbers; for stacks of positions those within each group."""
     from scipy import sparse
 
@@ -418,18 +275,167 @@ def _products(rows: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     count, height, width = len(i), i.shape[1], j.shape[1]
     # Each group gets its own copies of the columns, so that one product does all of them and they do not mix.
     sides = []
-    for places in (i, j):
-        side = rows[places.ravel()]
-        group = np.repeat(np.repeat(np.arange(count), places.shape[1]), np.diff(side.indptr))
+    for positions in (i, j):
+        side = rows[positions.ravel()]
+        group = np.repeat(np.repeat(np.arange(count), positions.shape[1]), np.diff(side.indptr))
         sides.append((side, group.astype(np.int64) * rows.shape[1] + side.indices))
-    names = np.unique(np.concatenate([private for _, private in sides]))
+    distinct_columns = np.unique(np.concatenate([group_columns for _, group_columns in sides]))
     left, right = (
         sparse.csr_array(
-            (side.data, np.searchsorted(names, private), side.indptr), shape=(side.shape[0], len(names))
+            (side.data, np.searchsorted(distinct_columns, group_columns), side.indptr),
+            shape=(side.shape[0], len(distinct_columns)),
         )
-        for side, private in sides
+        for side, group_columns in sides
     )
     product = (left @ right.T.tocsr()).tocoo()
     stack = np.zeros((count, height, width), dtype=np.int64)
     stack[product.row // height, product.row % height, product.col % width] = product.data
     return stack
+
+
+# ---------------------------------------------------------------------------------------------------- counts of n-grams
+
+
+def bags(
+    ids: np.ndarray,
+    starts: np.ndarray,
+    low: int,
+    high: int,
+    *,
+    hashed: tuple[np.ndarray, int] | None = None,
+) -> list[Any]:
+    """How often each n-gram occurs in each text: a CSR array of float64 counts for every n = low … high.
+
+    A text with fewer than n tokens has one n-gram, itself, which is equal only to that of an equal text.
+
+    Parameters
+    ----------
+    ids, starts : ndarray
+        The tokens of all texts as whole numbers from 0 up, one after another, and where each text begins (and the last
+        one ends).
+    low, high : int
+        The shortest and the longest n-grams.
+    hashed : tuple of ndarray and int, optional
+        The hash of each token, and a number of columns: n-grams go into columns by their hash, rather than as met.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [bag.toarray().tolist() for bag in bags(np.array([0, 1, 0, 1]), np.array([0, 3, 4]), 1, 2)]
+    [[[2.0, 1.0], [0.0, 1.0]], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
+    """
+    lengths = np.diff(starts)
+    begins = np.arange(len(ids))
+    remaining = np.repeat(starts[1:], lengths) - begins  # tokens from here to the end of the text
+    tokens = ids if hashed is None else hashed[0][ids]
+    distinct = int(ids.max(initial=-1)) + 1
+    gram = tokens
+    text_gram = np.zeros(
+        len(lengths), dtype=tokens.dtype
+    )  # the number of the one gram of a text that is too short
+    text_gram_count, counts = 0, []
+    for n in range(1, high + 1):
+        short_texts = np.flatnonzero(lengths == n - 1)
+        if len(short_texts):
+            # Its one gram is the (n−1)-gram that it begins with; of an empty text there is only one kind.
+            numbers = gram[np.searchsorted(begins, starts[short_texts])] if n > 1 else text_gram[short_texts]
+            if hashed is None:
+                distinct_numbers, numbers = np.unique(numbers, return_inverse=True)
+                text_gram[short_texts] = text_gram_count + numbers
+                text_gram_count += len(distinct_numbers)
+            else:
+                text_gram[short_texts] = _mix(numbers ^ _SHORT)
+        if n > 1:
+            keep = remaining >= n
+            begins, remaining = begins[keep], remaining[keep]
+            last = tokens[begins + (n - 1)]
+            if hashed is None:  # there are fewer grams than tokens, so that the number of a pair is below 2⁶³
+                gram = np.unique(gram[keep] * distinct + last, return_inverse=True)[1]
+            else:
+                gram = _mix(gram[keep] * _ODD + last)
+        if n >= low:
+            columns = None if hashed is None else hashed[1]
+            counts.append(_count_grams(lengths, n, gram, text_gram, text_gram_count, columns))
+    return counts
+
+
+def _count_grams(
+    lengths: np.ndarray,
+    n: int,
+    gram: np.ndarray,
+    text_gram: np.ndarray,
+    text_gram_count: int,
+    columns: int | None,
+) -> Any:
+    """The n-grams of all texts, one after another, as counts."""
+    from scipy import sparse
+
+    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(np.maximum(lengths - n + 1, 1), out=indptr[1:])
+    short_texts = np.flatnonzero(lengths < n)
+    is_gram = np.ones(indptr[-1], dtype=bool)
+    is_gram[indptr[short_texts]] = False
+    indices = np.empty(indptr[-1], dtype=np.int64)
+    if columns is None:
+        grams = int(gram.max(initial=-1)) + 1
+        width = max(grams + text_gram_count, 1)
+        indices[is_gram], indices[~is_gram] = gram, grams + text_gram[short_texts]
+    else:
+        width = columns
+        size = np.uint64(columns)
+        indices[is_gram], indices[~is_gram] = gram % size, text_gram[short_texts] % size
+    counts = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(lengths), width))
+    counts.sum_duplicates()
+    return counts
+
+
+def unroll(counts: Any) -> Any:
+    """Counts as binary columns [c ≥ 1], [c ≥ 2], …, as many for each as it needs: Σ min is then an inner product.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> unroll(sparse.csr_array([[2.0, 0.0], [1.0, 1.0]])).toarray().tolist()
+    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+    from scipy import sparse
+
+    repeats = counts.data.astype(np.int64)
+    largest = np.zeros(counts.shape[1], dtype=np.int64)
+    np.maximum.at(largest, counts.indices, repeats)
+    first = np.cumsum(largest) - largest
+    entry_ends = np.cumsum(repeats)
+    level = np.arange(entry_ends[-1]) - np.repeat(entry_ends - repeats, repeats)
+    indices = np.repeat(first[counts.indices], repeats) + level
+    indptr = np.concatenate([[0], entry_ends])[counts.indptr]
+    shape = (counts.shape[0], int(largest.sum()))
+    return sparse.csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=shape)
+
+
+def hashes(vocabulary: Sequence[Hashable]) -> np.ndarray:
+    """A number for each token, the same in every process: Python's own hash of a text is not.
+
+    A whole number is one, of whatever type it is: NumPy's are those that lists in a column of a frame hold.
+
+    Examples
+    --------
+    >>> hashes(["a", "b"]).tolist() == hashes(["a", "b"]).tolist(), len(set(hashes(["a", "b", 1]).tolist()))
+    (True, 3)
+    """
+    numbers = np.empty(len(vocabulary), dtype=np.uint64)
+    for i, token in enumerate(map(plain, vocabulary)):
+        if not isinstance(token, str | int):
+            raise InputError(
+                f"hashed= met the token {brief(token)}; expected tokens that are texts or whole numbers."
+            )
+        kind = "s" if isinstance(token, str) else "i"
+        data = f"{kind}{token if kind == 's' else int(token)}".encode("utf-8", "surrogatepass")
+        numbers[i] = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+    return numbers
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """Mix the bits of numbers, so that each bit depends on all of its number (the end of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
