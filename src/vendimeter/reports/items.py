@@ -21,7 +21,7 @@ from vendimeter.errors import InputError, MissingDependencyError, printable
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require
-from vendimeter.plots.items import _pixels, _words, item_at, kind_of
+from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.document import Item
 
@@ -174,7 +174,7 @@ class Shown:
         if source.kind == NOTHING:
             return position
         if source.kind not in ("images", "vectors"):
-            return _words(item_at(source.items, own))
+            return item_text(item_at(source.items, own))
         made = self._item(position)
         return made.picture or made.text
 
@@ -220,14 +220,14 @@ class Shown:
                 picture, media = _thumbnail(item)
                 return Item("", picture, media, caption)
             if source.kind == "molecules":
-                return Item(_cut(_words(item), SMILES), _formula(item), "image/png", caption)
+                return Item(_cut(item_text(item), SMILES), _formula(item), "image/png", caption)
             if source.kind == "vectors":
                 return Item("", _folded(item), "image/png", caption)
         except MissingDependencyError as error:
             self.missing[printable(error)] = None
         except InputError as error:
             return Item(_cut(f"cannot be shown: {error}", LETTERS), caption=caption)
-        return Item(_cut(_words(item), LETTERS), caption=caption)
+        return Item(_cut(item_text(item), LETTERS), caption=caption)
 
 
 def _cut(words: str, most: int) -> str:
@@ -236,7 +236,7 @@ def _cut(words: str, most: int) -> str:
 
 def _thumbnail(item: Any) -> tuple[bytes, str]:
     """A picture of few bytes, and its media type."""
-    pixels = _pixels(item)
+    pixels = pixels_of(item)
     high, wide = pixels.shape[:2]
     if max(high, wide) > SIDE:
         scale = SIDE / max(high, wide)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.errors import brief
-from vendimeter.plots.comparison import _beside
+from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.analyses import TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
@@ -57,7 +57,7 @@ def alike(found: Comparison, names: list[str], what: str) -> list[Block]:
     there = np.flatnonzero(~np.isnan(np.diagonal(found.similarity)))
     if len(there) < 2:
         return []
-    order = there[_beside(found.similarity[np.ix_(there, there)])]
+    order = there[neighbour_order(found.similarity[np.ix_(there, there)])]
     matrix = found.similarity[np.ix_(order, order)]
     a, b = np.triu_indices(len(order), 1)
     nearest = np.argsort(-matrix[a, b], kind="stable")[:PAIRS]

@@ -6,7 +6,7 @@ import numpy as np
 
 from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
-from vendimeter.plots.matrices import _colours
+from vendimeter.plots.matrices import colour_scale
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Gallery, Item, Paragraph, Section
@@ -32,7 +32,7 @@ def section(analyses: Analyses) -> Section | None:
         order = by_label(groups, order)
     chosen = evenly(order, MOST)
     matrix = np.asarray(to_host(subject.similarity.take(chosen).dense()))
-    how = _colours(matrix, None)
+    how = colour_scale(matrix, None)
     low, high = how["vmin"], how["vmax"]
     scale = max(1, SIDE // len(chosen))
     pixels = coloured(matrix, low=low, high=high, colours=how["cmap"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError
-from vendimeter.plots.spectra import _known
+from vendimeter.plots.spectra import known_eigenvalues
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
@@ -31,7 +31,7 @@ def section(analyses: Analyses) -> Section | None:
     notes, spectra, words = [], {}, ""
     for name, profile in zip(names, analyses.scores, strict=False):
         try:
-            values, _, _, more = _known(profile[1])
+            values, _, _, more = known_eigenvalues(profile[1])
         except InputError as error:
             notes.append(f"{name}: {error}")
             continue
