@@ -120,7 +120,7 @@ def matrix() -> Form:
 
 def explain(samples: Any, kernel: Any) -> None:
     """`vendi explain` of a file, with this kernel in place of one by name."""
-    look = work.looked_at
+    open_input = work.open_and_announce
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(samples, list):
             path = Path(folder) / "items.txt"
@@ -128,7 +128,9 @@ def explain(samples: Any, kernel: Any) -> None:
         else:
             path = Path(folder) / "items.npy"
             np.save(path, samples)
-        with mock.patch.object(work, "looked_at", lambda *given: replace(look(*given), kernel=kernel)):
+        with mock.patch.object(
+            work, "open_and_announce", lambda *given: replace(open_input(*given), kernel=kernel)
+        ):
             CliRunner().invoke(vendi, ["explain", str(path)], catch_exceptions=False, standalone_mode=False)
 
 

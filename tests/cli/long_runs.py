@@ -25,8 +25,8 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.cli import streaming
-from vendimeter.cli.checkpoints import Place, reading_fingerprint
-from vendimeter.cli.streaming import streamed
+from vendimeter.cli.checkpoints import RunPosition, reading_fingerprint
+from vendimeter.cli.streaming import score_batches
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.streams import saved
 
@@ -86,13 +86,13 @@ def run(
     options = {"grouped": "label" in reading, "every": 0.0, "quiet": True, "files": files, **options}
     if checkpoint is not None:
         options["fingerprint"] = reading_fingerprint(files, reading, kernel, checkpoint)
-    result, count = streamed(given, as_kernel(kernel), orders, checkpoint=checkpoint, **options)
+    result, count = score_batches(given, as_kernel(kernel), orders, checkpoint=checkpoint, **options)
     return json.dumps([result.to_dict(), count, first.skipped.count, first.skipped.records])
 
 
-def place(path: Path) -> Place:
+def place(path: Path) -> RunPosition:
     with saved.opened(path, None) as archive:
-        found = Place.of(archive)
+        found = RunPosition.of(archive)
     assert found is not None
     return found
 
@@ -200,7 +200,7 @@ def kill_runs(case: str, folder: Path) -> None:
     """Print the answer of a run in peace, and of runs that were killed and resumed, with how they went."""
     options = CASES[case]
     files, checkpoint = written(case, folder / "in"), folder / "run.npz"
-    streaming.SPACING = 1  # a checkpoint every few batches
+    streaming.SAVE_SPACING = 1  # a checkpoint every few batches
 
     def work() -> str:
         return run(files, checkpoint, **options)
@@ -219,7 +219,7 @@ def kill_runs(case: str, folder: Path) -> None:
 def kill_in_writes(folder: Path) -> None:
     """Print the answer in peace, and of runs that were killed by their own writing, each resumed by the next."""
     files, checkpoint = written("ungrouped", folder / "in", 20), folder / "run.npz"
-    streaming.SPACING = 0  # a checkpoint a batch
+    streaming.SAVE_SPACING = 0  # a checkpoint a batch
 
     def work() -> str:
         return run(files, checkpoint)

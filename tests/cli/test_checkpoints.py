@@ -21,9 +21,9 @@ import vendimeter as vm
 from cli import long_runs
 from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_files, unfinished
 from vendimeter.cli import checkpoints, streaming
-from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.checkpoints import Checkpoint, RunPosition
 from vendimeter.cli.commands import Stopped
-from vendimeter.cli.streaming import streamed
+from vendimeter.cli.streaming import score_batches
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.kernels import as_kernel
@@ -233,7 +233,7 @@ def test_times_between_checkpoints(shards: Path, tmp_path: Path, monkeypatch: py
             now += 10  # seconds a batch …
             yield batch
 
-    def save(_: Checkpoint, total: Any, place: Place) -> None:
+    def save(_: Checkpoint, total: Any, place: RunPosition) -> None:
         nonlocal now
         now += 1  # … and one a checkpoint, so that the next may come after twenty
         saved.append(place.batches)
@@ -340,7 +340,9 @@ def test_labels_that_no_file_can_hold(tmp_path: Path) -> None:
     first = Collection(np.eye(2), labels=[date(2020, 1, 1), date(2020, 1, 2)])
     given: Any = SimpleNamespace(first=first, batches=iter([first]))
     with pytest.raises(SavedStateError, match="which the file cannot hold"):
-        streamed(given, as_kernel("cosine"), 1, grouped=True, checkpoint=tmp_path / "run.npz", fingerprint={})
+        score_batches(
+            given, as_kernel("cosine"), 1, grouped=True, checkpoint=tmp_path / "run.npz", fingerprint={}
+        )
     assert os.listdir(tmp_path) == []
 
 

@@ -302,7 +302,7 @@ def test_more_than_fits_is_streamed(tmp_path, monkeypatch):
     arguments = ["score", str(tmp_path / "x.npz"), "--column", "v", "--json"]
     calls = []
     update = vm.Accumulator.update
-    monkeypatch.setattr(inputs, "AT_ONCE", 16)
+    monkeypatch.setattr(inputs, "MAX_ITEMS_IN_MEMORY", 16)
     monkeypatch.setattr(
         vm.Accumulator, "update", lambda self, batch, **more: (calls.append(len(batch)), update(self, batch, **more))
     )  # fmt: skip

@@ -16,7 +16,6 @@ import pytest
 
 from cli.long_runs import RNG, run, ten_files, unfinished
 from vendimeter.cli import fingerprints
-from vendimeter.cli import fingerprints as amounts
 from vendimeter.cli.checkpoints import reading_fingerprint
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError
@@ -117,8 +116,8 @@ def test_what_makes_no_difference(shards: Path, tmp_path: Path) -> None:
 
 
 def test_large_files(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "WHOLE", 100)
-    monkeypatch.setattr(fingerprints, "ENDS", 150)
+    monkeypatch.setattr(fingerprints, "FULL_DIGEST_BYTES", 100)
+    monkeypatch.setattr(fingerprints, "END_BYTES", 150)
     files, checkpoint, path = str(shards / "*.npy"), tmp_path / "run.npz", shards / "part-6.npy"
     unfinished(files, checkpoint)
     held, times = path.read_bytes(), path.stat()
@@ -133,8 +132,8 @@ def test_large_files(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_many_files(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [str(shards / "*.npy")]
-    monkeypatch.setattr(fingerprints, "LISTED", 9)
-    monkeypatch.setattr(fingerprints, "WHOLE_TOGETHER", 9 * 416)  # too much to read all of it
+    monkeypatch.setattr(fingerprints, "MAX_LISTED", 9)
+    monkeypatch.setattr(fingerprints, "FULL_DIGEST_TOTAL", 9 * 416)  # too much to read all of it
     before = reading_fingerprint(files, {}, "cosine")
     assert before["files"]["count"] == 10
     assert before == reading_fingerprint(files, {}, "cosine")
@@ -210,7 +209,7 @@ def test_a_checkpoint_among_the_files(shards: Path, tmp_path: Path) -> None:
 
 
 def test_items_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = amounts.items_expected
+    expected = fingerprints.items_expected
     rows = RNG.standard_normal((50, 3))
     np.save(tmp_path / "a.npy", rows)
     np.savez(tmp_path / "a.npz", rows=rows, mean=rows[0])
@@ -222,7 +221,7 @@ def test_items_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert expected([str(tmp_path / "a.npy")], None, 20) == 20
     assert expected([str(tmp_path / "a.fasta")]) == 2
     assert expected([str(tmp_path / "a.txt")]) == 100_000
-    monkeypatch.setattr(amounts, "PIECE", 1000)  # of a megabyte
+    monkeypatch.setattr(fingerprints, "PIECE_BYTES", 1000)  # of a megabyte
     estimate = expected([str(tmp_path / "a.txt")])
     assert estimate == pytest.approx(100_000, rel=0.05)
     for name in ("a.json", "none.npy"):

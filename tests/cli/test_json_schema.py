@@ -190,7 +190,7 @@ def test_merged_sums_and_what_is_written_beside_rows(warm: Warm, samples: Path, 
 
 def test_infinite_and_missing_numbers_are_null() -> None:
     from vendimeter.cli.options import Output
-    from vendimeter.cli.output import Answer, rendered
+    from vendimeter.cli.output import Answer, render
 
     values = {
         "a": math.nan,
@@ -199,7 +199,7 @@ def test_infinite_and_missing_numbers_are_null() -> None:
         "d": np.float32(0.5),
         "e": True,
     }
-    found = json.loads(rendered(Answer("score", values), Output("json")))["result"]
+    found = json.loads(render(Answer("score", values), Output("json")))["result"]
     assert found == {"a": None, "b": [None, None, 1.0], "c": [None, 2.0], "d": 0.5, "e": True}
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.checkpoints import Checkpoint, RunPosition
 from vendimeter.cli.merge import merge_files, save
-from vendimeter.cli.streaming import streamed
+from vendimeter.cli.streaming import score_batches
 from vendimeter.data.collection import Broken, Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.kernels import Embed, Polynomial, as_kernel
@@ -146,7 +146,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 def stream(batches: list[Collection], **options: Any) -> Any:
     given: Any = SimpleNamespace(first=batches[0], batches=iter(batches))
-    return streamed(given, as_kernel("cosine"), ORDERS, grouped=False, **options)[0]
+    return score_batches(given, as_kernel("cosine"), ORDERS, grouped=False, **options)[0]
 
 
 def test_runs_that_save_their_sum(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_runs_that_save_their_sum(tmp_path: Path) -> None:
 
     given: Any = SimpleNamespace(first=batches[0], batches=none())
     with pytest.raises(InputError, match="is there already"):
-        streamed(given, as_kernel("cosine"), 1, grouped=False, save_to=out)
+        score_batches(given, as_kernel("cosine"), 1, grouped=False, save_to=out)
 
 
 def test_checkpoints_merge_when_they_are_finished(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_checkpoints_merge_when_they_are_finished(tmp_path: Path) -> None:
     found = stream([Collection(X[cut]) for cut in CUTS], checkpoint=done, fingerprint={})
     assert text(merge_files([done], ORDERS)) == text(found)
     with Checkpoint(half, {}) as checkpoint:
-        checkpoint.save(parts(grouped=False)[1], Place(batches=1, items=118))
+        checkpoint.save(parts(grouped=False)[1], RunPosition(batches=1, items=118))
     with pytest.raises(
         InputError, match=r"half.npz' is the checkpoint of a run that is not finished, after 118 items"
     ):

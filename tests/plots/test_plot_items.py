@@ -14,7 +14,7 @@ import vendimeter as vm
 from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.kernels import Match, Morgan, Pixels
 from vendimeter.plots import draw
-from vendimeter.plots.items import Box, item_at, kind_of, wrapped
+from vendimeter.plots.items import Box, item_at, kind_of, wrap_text
 
 PICTURE = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8)
 
@@ -124,9 +124,9 @@ def test_long_texts_fit_their_box(ax):
 
 
 def test_wide_letters_count_twice():
-    assert wrapped("abcdefgh", 4) == ["abcd", "efgh"]
-    assert wrapped("一二三四", 4) == ["一二", "三四"]
-    assert wrapped("", 4) == [""]
+    assert wrap_text("abcdefgh", 4) == ["abcd", "efgh"]
+    assert wrap_text("一二三四", 4) == ["一二", "三四"]
+    assert wrap_text("", 4) == [""]
 
 
 def test_molecules_are_drawn_and_what_is_none_is_written(ax):
@@ -186,9 +186,9 @@ def test_one_item_of_any_collection():
 
 def test_a_molecule_too_large_to_make_out_is_written(ax):
     pytest.importorskip("rdkit")
-    from vendimeter.plots.items import _molecule
+    from vendimeter.plots.items import _molecule_pixels
     from vendimeter.reports.items import _formula
 
-    assert _molecule("C" * 250) is not None
-    assert _molecule("C" * 251) is None
+    assert _molecule_pixels("C" * 250) is not None
+    assert _molecule_pixels("C" * 251) is None
     assert _formula("C" * 251) is None

@@ -13,7 +13,7 @@ import vendimeter as vm
 from reports.reading import blocks, columns, cosine, drawn, hill, section, text_of, texts, titled
 from vendimeter.errors import InputError
 from vendimeter.reports.document import Chart, Gallery, Group, Table
-from vendimeter.reports.items import PICTURES, Shown
+from vendimeter.reports.items import PICTURE_BYTES, ItemRenderer
 
 PIL = pytest.importorskip("PIL.Image")
 MINUS = "−"
@@ -255,11 +255,13 @@ def test_pictures_are_small_and_can_be_decoded():
         assert max(decoded.size) == 96
         assert decoded.size == (64, 96)
         assert item.media_type == f"image/{decoded.format.lower()}"
-    assert sum(len(item.picture) for item in shown) <= PICTURES
+    assert sum(len(item.picture) for item in shown) <= PICTURE_BYTES
 
 
 def test_there_is_room_for_so_many_pictures_and_no_more(monkeypatch):
-    monkeypatch.setattr("vendimeter.reports.sample.Shown", functools.partial(Shown, room=20_000))
+    monkeypatch.setattr(
+        "vendimeter.reports.sample.ItemRenderer", functools.partial(ItemRenderer, budget=20_000)
+    )
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 255, size=(40, 64, 64, 3), dtype=np.uint8)
     page = vm.report(pictures, "pixels")

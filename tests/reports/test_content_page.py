@@ -26,7 +26,7 @@ from vendimeter.errors import (
 )
 from vendimeter.reports import report as builder
 from vendimeter.reports.document import Chart, Code, Gallery, Table
-from vendimeter.reports.sections import metrics as companions
+from vendimeter.reports.sections import metrics
 
 
 def collections() -> dict[str, np.ndarray]:
@@ -250,7 +250,7 @@ def test_features_are_checked_before_any_work(monkeypatch):
     both = {"a": ["one", "two"], "b": ["three", "four"]}
     with pytest.raises(UnknownNameError, match="there is no encoder 'bogus'"):
         vm.report(both, "ngram", reference="a", features="bogus")
-    monkeypatch.setitem(companions.LIBRARIES, "clip", ("vision", "no_such_library"))
+    monkeypatch.setitem(metrics.LIBRARIES, "clip", ("vision", "no_such_library"))
     with pytest.raises(MissingDependencyError, match=r"no_such_library.*vision"):
         vm.report(both, "ngram", reference="a", features="clip")
     with pytest.raises(InputError, match="features='timm' needs to be told which model"):
@@ -274,7 +274,7 @@ def test_a_section_that_was_asked_for_and_fails_is_a_warning(monkeypatch):
     def fails(*_):
         raise InputError("no such thing.")
 
-    monkeypatch.setattr(builder.companions, "section", fails)
+    monkeypatch.setattr(builder.metrics, "section", fails)
     vm.report(["a", "b", "b"], "match")  # nothing was asked for
     with pytest.warns(UserWarning, match="'Other metrics' of the report could not be made: no such thing"):
         vm.report({"a": ["x", "y"], "b": ["x", "z"]}, "match", reference="a")
@@ -282,7 +282,7 @@ def test_a_section_that_was_asked_for_and_fails_is_a_warning(monkeypatch):
     def misses(*_):
         raise MissingDependencyError("a library is missing.")
 
-    monkeypatch.setattr(builder.companions, "section", misses)
+    monkeypatch.setattr(builder.metrics, "section", misses)
     with pytest.raises(MissingDependencyError):
         vm.report({"a": ["x", "y"], "b": ["x", "z"]}, "match", reference="a", features=lambda texts: texts)
 

@@ -36,7 +36,7 @@ from vendimeter.reports.document import (
 )
 from vendimeter.reports.foreign_svg import inline_svg
 from vendimeter.reports.page import render
-from vendimeter.reports.page_text import as_json, figures, shown
+from vendimeter.reports.page_text import as_json, format_column, visible_text
 
 VENDOR = Path(vendimeter.reports.__file__).parent / "assets" / "vendor"
 
@@ -129,7 +129,7 @@ def test_hostile_text_makes_no_element_and_no_attribute(hostile_page):
         for name in ("src", "href"):
             assert re.match(r"#|data:", attributes.get(name) or "#")
     for text in HOSTILE:
-        assert shown(text) in hostile_page.text
+        assert visible_text(text) in hostile_page.text
     for character in "\x00\x07\x1b\u202e\u202d\u2066\u2028\u2029\ud800":
         assert character not in hostile_page.text
 
@@ -185,7 +185,7 @@ def test_the_vendored_files_are_those_of_the_manifest():
     ],
 )
 def test_numbers_of_a_column(values, digits, texts):
-    assert figures(values, digits) == texts
+    assert format_column(values, digits) == texts
 
 
 def test_bars_are_as_long_as_their_values():

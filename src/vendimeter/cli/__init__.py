@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; bad input ends with a message and exit code 2, never with a traceback."""
     try:
-        from vendimeter.cli.commands import INTERRUPTED, end_in_order, run, vendi
+        from vendimeter.cli.commands import INTERRUPTED, install_signal_handlers, run, vendi
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:
@@ -21,7 +21,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    end_in_order()
+    install_signal_handlers()
     try:
         sys.exit(run(vendi))
     except KeyboardInterrupt:  # a second one, while the first was being answered

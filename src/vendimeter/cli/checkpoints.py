@@ -23,20 +23,20 @@ from typing import Any
 from vendimeter.cli.fingerprints import difference, reading_fingerprint
 from vendimeter.errors import InputError, MismatchError, SavedStateError, brief, printable
 from vendimeter.kernels import Kernel
-from vendimeter.streams import saved as _saved
+from vendimeter.streams import saved
 from vendimeter.streams.accumulator import Accumulator
 from vendimeter.streams.grouped import GroupAccumulator
 
-__all__ = ["Checkpoint", "Place", "reading_fingerprint"]
+__all__ = ["Checkpoint", "RunPosition", "reading_fingerprint"]
 
-VERSION = 1  # of what is in the header beside the accumulator
-HEAD = "run"  # where in the header it is
-LONGEST_NOTE = 200  # bytes of the note in a lock
+VERSION = 1  # of the format of what a checkpoint adds to the header of an accumulator
+HEADER_KEY = "run"  # its key in the header
+MAX_NOTE_BYTES = 200  # of the note in a lock
 
 
 @dataclass
-class Place:
-    """How far a run is."""
+class RunPosition:
+    """How far a run is: the batches and items in its sum, and the broken records that were left out."""
 
     batches: int = 0  # that are in the sum
     items: int = 0  # in these batches
@@ -45,7 +45,7 @@ class Place:
     records: list[tuple[str, str]] = field(default_factory=list)  # … and the first of them: place, reason
 
     def to_header(self, reading: Mapping[str, Any]) -> dict[str, Any]:
-        """As it stands in the file, with the fingerprint of what was read."""
+        """The entry of the file's header, with the fingerprint of what was read."""
         return {
             "checkpoint": VERSION,
             "batches": self.batches,
@@ -57,25 +57,27 @@ class Place:
         }
 
     @classmethod
-    def of(cls, archive: _saved.Archive) -> Place | None:
-        """How far the run of a file is; None where it is no checkpoint."""
-        held = archive.header.get(HEAD)
-        if held is None:
+    def of(cls, archive: saved.Archive) -> RunPosition | None:
+        """The position in the header of a file; None where the file is no checkpoint."""
+        header = archive.header.get(HEADER_KEY)
+        if header is None:
             return None
-        if not isinstance(held, dict):
-            raise archive.damaged(f"{HEAD} is {brief(held)}")
-        if held.get("checkpoint") != VERSION:
+        if not isinstance(header, dict):
+            raise archive.damaged(f"{HEADER_KEY} is {brief(header)}")
+        if header.get("checkpoint") != VERSION:
             raise SavedStateError(
-                f"{str(archive.path)!r} has version {brief(held.get('checkpoint'))} of checkpoints and this is version "
-                f"{VERSION}; expected the same. Use the release of Vendimeter that wrote it."
+                f"{str(archive.path)!r} has version {brief(header.get('checkpoint'))} of checkpoints and this is "
+                f"version {VERSION}; expected the same. Use the release of Vendimeter that wrote it."
             )
         counts = {
-            name: archive.wholes(name, [held.get(name)])[0] for name in ("batches", "items", "left_out")
+            name: archive.wholes(name, [header.get(name)])[0] for name in ("batches", "items", "left_out")
         }
-        finished, records, reading = held.get("finished"), held.get("records"), held.get("reading")
+        finished, records, reading = header.get("finished"), header.get("records"), header.get("reading")
         if not isinstance(finished, bool) or not isinstance(records, list) or not isinstance(reading, dict):
-            raise archive.damaged(f"{HEAD} makes no sense")
-        return cls(**counts, finished=finished, records=[(str(place), str(why)) for place, why in records])
+            raise archive.damaged(f"{HEADER_KEY} makes no sense")
+        return cls(
+            **counts, finished=finished, records=[(str(place), str(reason)) for place, reason in records]
+        )
 
 
 class Checkpoint:
@@ -94,7 +96,7 @@ class Checkpoint:
     >>> folder = tempfile.TemporaryDirectory()
     >>> total = Accumulator()
     >>> with Checkpoint(Path(folder.name, "run.npz"), {"files": []}) as checkpoint:
-    ...     checkpoint.save(total, Place(batches=3, items=12))
+    ...     checkpoint.save(total, RunPosition(batches=3, items=12))
     ...     found = checkpoint.load(total.kernel, grouped=False)
     >>> found is not None and found[1].batches
     3
@@ -106,15 +108,15 @@ class Checkpoint:
     def __init__(self, path: Path, reading: Mapping[str, Any]):
         self.path = Path(os.path.realpath(path))  # a link stays one when the file is replaced
         self.reading: dict[str, Any] = json.loads(json.dumps(reading))
-        self._part, self._lock, self._spill = (
-            self.path.with_name(f".{self.path.name}.{end}") for end in ("part", "lock", "spill")
+        self._partial, self._lock, self._spill = (
+            self.path.with_name(f".{self.path.name}.{suffix}") for suffix in ("part", "lock", "spill")
         )
         self._open: contextlib.ExitStack | None = None
         self._items: int | None = None  # in the file, as far as it is known
 
     def __enter__(self) -> Checkpoint:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_locked(self._lock, self.path))
+            stack.enter_context(_hold_lock(self._lock, self.path))
             self._clear()
             stack.callback(self._clear)
             self._open = stack.pop_all()
@@ -126,9 +128,9 @@ class Checkpoint:
             self._open = None
 
     def _clear(self) -> None:
-        """Remove what lies beside the file; nobody else uses it while the lock is held."""
+        """Remove temporary files beside the checkpoint; nobody else uses them while the lock is held."""
         with contextlib.suppress(OSError):
-            self._part.unlink(missing_ok=True)
+            self._partial.unlink(missing_ok=True)
         shutil.rmtree(self._spill, ignore_errors=True)
 
     @property
@@ -136,31 +138,33 @@ class Checkpoint:
         """A folder for labels that do not fit into memory, on the disk of the file; it goes with the run."""
         return self._spill
 
-    def save(self, total: Any, place: Place) -> None:
+    def save(self, total: Any, position: RunPosition) -> None:
         """Write the state of a run, all or nothing: killed at any moment, the file is the old one or the new one."""
-        total._write(self.path, {HEAD: place.to_header(self.reading)}, part=self._part)
-        self._items = place.items
+        total._write(self.path, {HEADER_KEY: position.to_header(self.reading)}, part=self._partial)
+        self._items = position.items
 
     def load(
         self, kernel: Kernel, *, grouped: bool, memory: int | str | None = None
-    ) -> tuple[Any, Place] | None:
+    ) -> tuple[Any, RunPosition] | None:
         """The state of the run that wrote the file, if there is one; an error where it was of another input."""
         if not os.path.lexists(self.path):
             return None
         try:
-            with _saved.opened(self.path, None) as archive:
-                place = Place.of(archive)
-                if place is None:
+            with saved.opened(self.path, None) as archive:
+                position = RunPosition.of(archive)
+                if position is None:
                     raise SavedStateError(
                         f"{printable(self.path)!r} is a saved sum and not of a run; expected a checkpoint. It can be "
                         "given to vendi merge."
                     )
-                changed = difference(archive.header[HEAD]["reading"], self.reading)
+                changed = difference(archive.header[HEADER_KEY]["reading"], self.reading)
                 if changed is not None:
-                    raise self._of_another(changed)
+                    raise self._other_run_error(changed)
             kind = "group accumulator" if grouped else "accumulator"
             if archive.kind != kind:
-                raise self._of_another("groups were asked for" if grouped else "no groups were asked for")
+                raise self._other_run_error(
+                    "groups were asked for" if grouped else "no groups were asked for"
+                )
             total: Any = (
                 GroupAccumulator.load(self.path, kernel, memory=memory, spill=self.spill)
                 if grouped
@@ -172,10 +176,10 @@ class Checkpoint:
                 "This is about --checkpoint: give another name there, or delete the file to begin anew."
             )
             raise
-        self._items = place.items
-        return total, place
+        self._items = position.items
+        return total, position
 
-    def how_to_go_on(self) -> str:
+    def resume_hint(self) -> str:
         """What to do after an interruption."""
         if self._items is None:
             return f"Nothing was saved in {printable(self.path)!r} yet: the same command begins anew."
@@ -184,34 +188,34 @@ class Checkpoint:
             "there."
         )
 
-    def _of_another(self, changed: str) -> InputError:
+    def _other_run_error(self, changed: str) -> InputError:
         return InputError(
             f"the checkpoint {printable(self.path)!r} is of another run: {changed}. Expected the files, options and "
             "kernel that it was begun with; to begin anew delete it, or give another name with --checkpoint."
         )
 
-    def misread(self, place: Place, items: int) -> InputError:
+    def mismatch_error(self, position: RunPosition, items: int) -> InputError:
         """The error for an input that gives other batches than those that are in the sum."""
-        return self._of_another(
-            f"its first {place.batches:,} batches held {place.items:,} items, and now they hold {items:,}"
+        return self._other_run_error(
+            f"its first {position.batches:,} batches held {position.items:,} items, and now they hold {items:,}"
         )
 
 
 @contextlib.contextmanager
-def _locked(path: Path, owner: Path) -> Iterator[None]:
+def _hold_lock(path: Path, owner: Path) -> Iterator[None]:
     """Hold a lock, which the system gives back whatever becomes of the process; refuse where another holds it."""
     if sys.platform == "win32":
         raise InputError(
             "--checkpoint needs locks of files as Linux and macOS have them; expected one of these systems. Leave "
             "--checkpoint away, or score parts of the files with --save and put them together with vendi merge."
         )
-    handle = _taken(path, owner)
-    while not _is_at(handle, path):  # its holder has removed it meanwhile
+    handle = _acquire_lock(path, owner)
+    while not _is_open_at(handle, path):  # its holder has removed it meanwhile
         os.close(handle)
-        handle = _taken(path, owner)
+        handle = _acquire_lock(path, owner)
     try:
         os.truncate(handle, 0)
-        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode()[:LONGEST_NOTE])
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode()[:MAX_NOTE_BYTES])
         yield
     finally:
         # Removed before it is given back: who opens it in between finds out that it is gone.
@@ -220,8 +224,8 @@ def _locked(path: Path, owner: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _taken(path: Path, owner: Path) -> int:
-    """A lock that is held, as an open file."""
+def _acquire_lock(path: Path, owner: Path) -> int:
+    """Acquire the lock and return its file descriptor."""
     import fcntl  # which not every system has
 
     try:
@@ -236,7 +240,7 @@ def _taken(path: Path, owner: Path) -> int:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        by = os.read(handle, LONGEST_NOTE).decode("utf-8", "replace")
+        holder = os.read(handle, MAX_NOTE_BYTES).decode("utf-8", "replace")
         os.close(handle)
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise InputError(
@@ -244,13 +248,13 @@ def _taken(path: Path, owner: Path) -> int:
                 "so that no two runs share a file. Give a name in another folder with --checkpoint."
             ) from None
         raise InputError(
-            f"the checkpoint {printable(owner)!r} is in use by {printable(by) or 'another process'}; expected one run "
-            "at a time. Wait for it, or give another name with --checkpoint."
+            f"the checkpoint {printable(owner)!r} is in use by {printable(holder) or 'another process'}; expected one "
+            "run at a time. Wait for it, or give another name with --checkpoint."
         ) from None
     return handle
 
 
-def _is_at(handle: int, path: Path) -> bool:
+def _is_open_at(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:

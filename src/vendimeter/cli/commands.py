@@ -1,4 +1,8 @@
-"""How the command ends: 0 well, 1 by a failure, 2 by bad input or usage, 3 by a gate that was not met."""
+"""The group of commands `vendi`, and how it ends: exit codes, messages for errors, and signals.
+
+Each command is in a module of its own, imported when it is asked for. Exit codes are 0 for success, 1 for a failure, 2
+for bad input or usage, and 3 for a gate that was not met.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,13 @@ __all__ = [
     "GateError",
     "Stopped",
     "check_interrupted",
-    "end_in_order",
+    "install_signal_handlers",
     "run",
     "vendi",
 ]
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
-
-# The commands of `vendi`, each in a module of its own, imported when it is asked for.
 
 COMMANDS = {
     "score": "score",
@@ -91,19 +93,19 @@ def vendi() -> None:
 # ------------------------------------------------------------------------------------------------------------ failures
 
 FAILURE, MISUSE, GATE, INTERRUPTED = 1, 2, 3, 130
-TRACEBACK = "VENDI_TRACEBACK"  # set it to see where an error came from
+TRACEBACK_VARIABLE = "VENDI_TRACEBACK"  # set it to see where an error came from
 
 _interrupted = False
 
 
 class GateError(click.ClickException):
-    """The result is there, and is not what was asked for."""
+    """The score was computed and does not meet the gate."""
 
     exit_code = GATE
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was told to stop by a signal, and did when it had saved what it could."""
+    """A run was stopped by a signal, after it had saved what it could."""
 
     def __init__(self, number: int):
         self.code = 128 + number
@@ -112,17 +114,17 @@ class Stopped(KeyboardInterrupt):
 def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code; whatever goes wrong ends in a message, never in a traceback."""
     try:
-        found = command.main(args=arguments, prog_name="vendi", standalone_mode=False)
+        exit_code = command.main(args=arguments, prog_name="vendi", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
-        return found if isinstance(found, int) else 0
+        return exit_code if isinstance(exit_code, int) else 0
     except BrokenPipeError:
-        return _pipe_closed()
+        return _end_on_closed_pipe()
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # which click takes for an interruption
-            return _failed(error.__cause__)
+            return _report_failure(error.__cause__)
         cause = error.__cause__ or error.__context__ or error
         notes = " ".join(getattr(cause, "__notes__", ()))
         terminal.say(f"Interrupted. {notes or 'Nothing was written.'}")
@@ -130,33 +132,33 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         # Blanks for the tabs with which click lists choices.
         message = error.format_message().expandtabs(2)
-        terminal.say(message if _is_help(error) else f"{_usage(error)}Error: {message}")
+        terminal.say(message if _is_help_request(error) else f"{_usage(error)}Error: {message}")
         return error.exit_code
     except Exception as error:
-        return _failed(error)
+        return _report_failure(error)
 
 
-def end_in_order() -> None:
-    """Let a process that is told to end clear away what it has half written; what it ignores stays ignored."""
+def install_signal_handlers() -> None:
+    """Turn signals into exceptions, so that half-written files are removed; ignored signals stay ignored."""
     import signal
 
-    def ended(number: int, frame: object) -> None:
+    def exit_on_signal(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
-    def interrupted(number: int, frame: object) -> None:
+    def record_interrupt(number: int, frame: object) -> None:
         global _interrupted
         _interrupted = True
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupted)
+        signal.signal(signal.SIGINT, record_interrupt)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # not every system has both
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, ended)
+            signal.signal(number, exit_on_signal)
 
 
-def _is_help(error: click.ClickException) -> bool:
+def _is_help_request(error: click.ClickException) -> bool:
     """Whether the message is the whole help, because nothing at all was asked for; old versions of click lack it."""
     kind = getattr(click.exceptions, "NoArgsIsHelpError", None)
     return kind is not None and isinstance(error, kind)
@@ -169,17 +171,17 @@ def check_interrupted() -> None:
 
 
 def _usage(error: click.ClickException) -> str:
-    """How the command is used, where that was not known."""
+    """The usage of the command, for errors of usage."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return ""
     return f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
 
 
-def _failed(error: Exception) -> int:
+def _report_failure(error: Exception) -> int:
     from vendimeter.errors import CacheError, VendimeterError
 
-    if os.environ.get(TRACEBACK):
+    if os.environ.get(TRACEBACK_VARIABLE):
         import traceback
 
         traceback.print_exception(error)
@@ -189,12 +191,12 @@ def _failed(error: Exception) -> int:
         return FAILURE if isinstance(error, CacheError) else MISUSE
     if isinstance(error, OSError):
         if error.errno == errno.EPIPE:
-            return _pipe_closed()
-        terminal.say(f"Error: {_of_system(error)} {notes}".rstrip())
-        _drop_output()
-        missing = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
-        named = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
-        return MISUSE if isinstance(error, missing) or named else FAILURE
+            return _end_on_closed_pipe()
+        terminal.say(f"Error: {_system_error_text(error)} {notes}".rstrip())
+        _discard_output()
+        misuse_errors = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+        is_bad_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+        return MISUSE if isinstance(error, misuse_errors) or is_bad_name else FAILURE
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "rich":
         terminal.say(
             "Error: the command needs the library 'rich'; install it with: pip install 'vendimeter[cli]'"
@@ -208,24 +210,24 @@ def _failed(error: Exception) -> int:
         return FAILURE
     terminal.say(
         f"Error: a fault of Vendimeter's own, not of your data: {type(error).__name__}: {error}. Please report it with "
-        f"what this shows: {TRACEBACK}=1 vendi …"
+        f"what this shows: {TRACEBACK_VARIABLE}=1 vendi …"
     )
     return FAILURE
 
 
-def _of_system(error: OSError) -> str:
+def _system_error_text(error: OSError) -> str:
     name = f"{error.filename!r}: " if error.filename is not None else ""
     return f"{name}{error.strerror or error}."
 
 
-def _pipe_closed() -> int:
-    """Who read the output has seen enough; nobody is left to tell."""
-    _drop_output()
+def _end_on_closed_pipe() -> int:
+    """End quietly when the reader of the output has closed the pipe."""
+    _discard_output()
     return FAILURE
 
 
-def _drop_output() -> None:
-    """Send what cannot be written nowhere: Python would try again at the end, and give an exit code of its own."""
+def _discard_output() -> None:
+    """Discard output that cannot be written: Python would try again at exit, and set an exit code of its own."""
     nowhere: Any = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         if stream is None:

@@ -1,4 +1,4 @@
-"""vendi compare."""
+"""The command ``vendi compare``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import click
 from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
 
-__all__ = ["compare", "named_reference"]
+__all__ = ["compare", "resolve_reference"]
 
 
-PAIRED = 6  # groups of which all pairs are compared: fifteen, of which tests can still tell some apart
+# Groups up to which all pairs are compared: fifteen, among which tests can still find differences.
+MAX_ALL_PAIRS = 6
 
 
 @click.command(
@@ -31,8 +32,8 @@ PAIRED = 6  # groups of which all pairs are compared: fifteen, of which tests ca
 @options.orders(several=False)
 @option(
     "Comparison", "--reference", metavar="NAME",
-    help=f"Compare all others with this group or collection. Without it all pairs are compared, of more than {PAIRED} "
-         "groups all others with the first.",
+    help="Compare all others with this group or collection. Without it all pairs are compared, of more than "
+         f"{MAX_ALL_PAIRS} groups all others with the first.",
 )  # fmt: skip
 @option("Comparison", "--pairs", is_flag=True, help="Compare all pairs, however many groups there are.")
 @option("Comparison", "--size", type=click.IntRange(2), metavar="N",
@@ -63,7 +64,7 @@ def compare(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.inputs import bare, several
+    from vendimeter.cli.inputs import bare_samples, open_collections
     from vendimeter.cli.output import Answer, Source, check_target, emit
     from vendimeter.kernels import as_kernel
     from vendimeter.present.terminal import say
@@ -75,47 +76,49 @@ def compare(
         )
     if pairs and reference is not None:
         raise click.UsageError("--pairs and --reference were given; expected one of them.")
-    given_options: dict[str, Any] = {
-        "q": work.one_order(q), "size": size, "confidence": confidence, "permutations": permutations,
+    arguments: dict[str, Any] = {
+        "q": work.single_order(q), "size": size, "confidence": confidence, "permutations": permutations,
         "rng": running.seed, "reference": None,
     }  # fmt: skip
-    with work.working(running) as said:
+    with work.work_session(running) as warning_texts:
         if reading.by:
-            given = work.looked_at(files, reading, similarity, running)
-            with work.explained(given):
-                samples: Any = work.whole(given, running, reading)
-                kernel, count, left_out = given.kernel, len(samples), samples.skipped.count
-                names = _each(samples.labels)
-                given_options["reference"] = named_reference(reference, names)
-                given_options["pairs"] = pairs or (reference is None and len(names) <= PAIRED)
-                result = vm.compare(samples, kernel, **given_options)
+            opened = work.open_and_announce(files, reading, similarity, running)
+            with work.explain_errors(opened):
+                samples: Any = work.read_all(opened, running, reading)
+                kernel, count, left_out = opened.kernel, len(samples), samples.skipped.count
+                names = _distinct_labels(samples.labels)
+                arguments["reference"] = resolve_reference(reference, names)
+                arguments["pairs"] = pairs or (reference is None and len(names) <= MAX_ALL_PAIRS)
+                result = vm.compare(samples, kernel, **arguments)
         else:
-            found, kernel, given = several(files, reading, similarity)
-            say(f"{given.first.source}: {given.about}", running.quiet)
-            for name, one in found.items():
-                say(f"{name}: {work.counted(one)}", running.quiet)
-            count, left_out = sum(map(len, found.values())), sum(one.skipped.count for one in found.values())
-            given_options["reference"] = named_reference(reference, list(found), files)
-            given_options["pairs"] = pairs or (reference is None and len(found) <= PAIRED)
-            with work.explained(given):
-                result = vm.compare({name: bare(one) for name, one in found.items()}, kernel, **given_options)
-    source = Source(files, given.first.kind, given.guessed, repr(as_kernel(kernel)), count, left_out)
+            collections, kernel, opened = open_collections(files, reading, similarity)
+            say(f"{opened.first.source}: {opened.about}", running.quiet)
+            for name, collection in collections.items():
+                say(f"{name}: {work.describe_count(collection)}", running.quiet)
+            count = sum(map(len, collections.values()))
+            left_out = sum(collection.skipped.count for collection in collections.values())
+            arguments["reference"] = resolve_reference(reference, list(collections), files)
+            arguments["pairs"] = pairs or (reference is None and len(collections) <= MAX_ALL_PAIRS)
+            with work.explain_errors(opened):
+                samples = {name: bare_samples(collection) for name, collection in collections.items()}
+                result = vm.compare(samples, kernel, **arguments)
+    source = Source(files, opened.first.kind, opened.guessed, repr(as_kernel(kernel)), count, left_out)
     answer = Answer("compare", result.to_dict(), result.summary(), _sheets(result), source, running.seed)
-    emit(work.finished(answer, said), output, running.quiet)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)
 
 
-def _each(labels: Any) -> list[Any]:
-    """Every label once; an item may have several."""
-    found: dict[Any, None] = {}
+def _distinct_labels(labels: Any) -> list[Any]:
+    """All labels without repetition; an item may have several."""
+    distinct: dict[Any, None] = {}
     for label in labels:
-        for one in label if isinstance(label, list | set) else [label]:
+        for single in label if isinstance(label, list | set) else [label]:
             with contextlib.suppress(TypeError):  # no label at all, as the comparison will say
-                found[one] = None
-    return list(found)
+                distinct[single] = None
+    return list(distinct)
 
 
-def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] = ()) -> Any:
-    """The label that is meant; a collection may be named by its path, too."""
+def resolve_reference(name: str | None, labels: list[Any], files: tuple[str, ...] = ()) -> Any:
+    """The label that a name stands for; a collection may be named by its path, too."""
     from vendimeter.errors import unknown
 
     if name is None:
@@ -123,8 +126,8 @@ def named_reference(name: str | None, labels: list[Any], files: tuple[str, ...] 
     if name in files:
         return labels[files.index(name)]
     for label in labels:
-        shown = " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        if name.rstrip("/") == shown.rstrip("/"):
+        label_text = " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        if name.rstrip("/") == label_text.rstrip("/"):
             return label
     raise unknown("group", name, labels)
 
@@ -135,22 +138,22 @@ def _sheets(result: Any) -> list[Any]:
 
     columns = dict(result._columns())
     columns["rank"] = [None if rank != rank else int(rank) for rank in columns["rank"]]
-    fair = "score" if result.size is None else "rarefied"
-    between = [] if result.size is None else ["rarefied_low", "rarefied_high"]
+    compared_column = "score" if result.size is None else "rarefied"
+    interval_columns = [] if result.size is None else ["rarefied_low", "rarefied_high"]
     groups = Sheet(
-        "groups", columns, digits=4, shown=40, order=ranked(result.fair), bar=fair,
-        visible=("group", "n", "score", *([] if fair == "score" else [fair]), *between),
+        "groups", columns, digits=4, shown=40, order=ranked(result.fair), bar=compared_column,
+        visible=("group", "n", "score", *([] if compared_column == "score" else [compared_column]), *interval_columns),
         headings={"rarefied_low": "low", "rarefied_high": "high"},
     )  # fmt: skip
-    found = result.differences
-    if not len(found):
+    differences = result.differences
+    if not len(differences):
         return [groups]
-    pairs = found._columns()
+    pairs = differences._columns()
     visible = [name for name in ("group", "reference", "difference", "difference_low", "difference_high", "ratio", "p",
                                  "p_adjusted") if name in pairs]  # fmt: skip
     title = f"Differences (group − reference), with intervals of {result.confidence:.0%}"
-    short = {"difference_low": "low", "difference_high": "high", "p_adjusted": "adjusted p"}
+    headings = {"difference_low": "low", "difference_high": "high", "p_adjusted": "adjusted p"}
     return [
         groups,
-        Sheet("differences", pairs, title=title, digits=4, shown=40, visible=visible, headings=short),
+        Sheet("differences", pairs, title=title, digits=4, shown=40, visible=visible, headings=headings),
     ]

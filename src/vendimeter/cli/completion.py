@@ -1,4 +1,4 @@
-"""vendi completion."""
+"""The command ``vendi completion``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vendi demo."""
+"""The command ``vendi demo``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vendimeter.cli.options import Command, Reading, Running, Similarity, option
 
 __all__ = ["demo"]
 
-BEGINNING = 1 << 16  # bytes of a page, in which it says what made it
+HEAD_BYTES = 1 << 16  # bytes of a page, in which it says what made it
 PAGE, DIGITS, CAPTIONS = "vendimeter-demo.html", "digits.npz", "captions.csv"
 
 
@@ -32,7 +32,7 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     from vendimeter.cli.merge import refuse_existing
 
     page = page or Path(PAGE)
-    refuse_existing(page, force or _is_ours(page))  # before the tour, which ends with it
+    refuse_existing(page, force or _is_own_report(page))  # before the tour, which ends with it
     if keep is not None and keep.is_dir():
         for name in (DIGITS, CAPTIONS):
             refuse_existing(keep / name, force)
@@ -42,19 +42,21 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
         raise click.ClickException("the demo needs scikit-learn: pip install 'vendimeter[demo]'") from None
     import numpy as np
 
-    from vendimeter.cli.output import written
-    from vendimeter.cli.report import written_report
+    from vendimeter.cli.output import write_atomically
+    from vendimeter.cli.report import write_report
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        found: Any = load_digits()
+        scans: Any = load_digits()
         digits, captions = folder / DIGITS, folder / CAPTIONS
-        pictures = np.asarray(np.round(found.images * 255 / 16), dtype=np.uint8)
-        with written(digits, overwrite=force) as beside, beside.open("wb") as file:
-            np.savez(file, picture=pictures, digit=np.asarray(found.target))
-        with written(captions, overwrite=force) as beside:
-            beside.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
+        pictures = np.asarray(np.round(scans.images * 255 / 16), dtype=np.uint8)
+        with write_atomically(digits, overwrite=force) as temporary, temporary.open("wb") as file:
+            np.savez(file, picture=pictures, digit=np.asarray(scans.target))
+        with write_atomically(captions, overwrite=force) as temporary:
+            temporary.write_bytes(
+                resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes()
+            )
         click.echo(
             "The score of a collection is the effective number of different items in it: 12 captions that share\n"
             "nothing score 12, and 12 copies of one caption score 1. What counts as similar is up to the kernel.\n\n\n"
@@ -78,21 +80,23 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
             f"$ vendi report digits.npz --column picture --by digit --threshold 0.98 -o {page}\n"
         )
         command = f"vendi report digits.npz --column picture --by digit --threshold 0.98 -o {page.name}"
-        written_report(
+        write_report(
             (str(digits),), Reading(column="picture", by=("digit",)), Similarity(), Running(quiet=True), out=page,
             force=True, title="Handwritten digits", threshold=0.98, command=command,
         )  # fmt: skip
     click.echo(f"The report is in {page.absolute()}: open it in a browser.")
-    kept = f"The data are in {keep}." if keep else "To keep the data of this demo: vendi demo --keep FOLDER."
-    click.echo(f"{kept} In Python: vendimeter.score(captions, kernel='ngram').")
+    data_words = (
+        f"The data are in {keep}." if keep else "To keep the data of this demo: vendi demo --keep FOLDER."
+    )
+    click.echo(f"{data_words} In Python: vendimeter.score(captions, kernel='ngram').")
 
 
-def _is_ours(page: Path) -> bool:
+def _is_own_report(page: Path) -> bool:
     """Whether a file is a report of Vendimeter's, such as an earlier demo left behind."""
     if not page.is_file():
         return False
     with page.open("rb") as file:
-        return b'<meta name="generator" content="Vendimeter">' in file.read(BEGINNING)
+        return b'<meta name="generator" content="Vendimeter">' in file.read(HEAD_BYTES)
 
 
 def _score(path: Path, reading: Reading) -> None:

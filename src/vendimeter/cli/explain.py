@@ -1,4 +1,4 @@
-"""vendi explain."""
+"""The command ``vendi explain``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-PARTS = ("contributions", "duplicates", "modes")
+ANALYSES = ("contributions", "duplicates", "modes")
 
 
 @click.command(
@@ -32,8 +32,8 @@ PARTS = ("contributions", "duplicates", "modes")
 @options.reading
 @options.similarity
 @options.orders(several=False)
-@option("Explanation", "--part", "parts", type=click.Choice(PARTS), multiple=True, metavar="NAME",
-         help=f"{', '.join(PARTS)}; all of them if not given.")  # fmt: skip
+@option("Explanation", "--part", "parts", type=click.Choice(ANALYSES), multiple=True, metavar="NAME",
+         help=f"{', '.join(ANALYSES)}; all of them if not given.")  # fmt: skip
 @option("Explanation", "--top", type=click.IntRange(1), default=10, show_default=True, metavar="N",
          help="How many items, clusters and modes to list.")  # fmt: skip
 @option("Explanation", "--threshold", type=float, default=0.95, show_default=True, metavar="SIMILARITY",
@@ -59,35 +59,39 @@ def explain(
     from vendimeter.cli import work
     from vendimeter.cli.output import Answer, emit
 
-    _check_written(write, files, output)
-    order = work.one_order(q)
+    _check_write_target(write, files, output)
+    order = work.single_order(q)
     if write is not None:
-        unused = [f"--{name.rstrip('s')}" for name in ("parts", "top", "threshold") if _is_given(name)]
+        unused = [f"--{name.rstrip('s')}" for name in ("parts", "top", "threshold") if _is_set(name)]
         if unused:
-            named = " and ".join(unused)
-            raise click.UsageError(f"--write writes contributions and nothing else; leave {named} away.")
+            unused_words = " and ".join(unused)
+            raise click.UsageError(
+                f"--write writes contributions and nothing else; leave {unused_words} away."
+            )
         _write(files, reading, similarity, order, write, output, running)
         return
-    with work.working(running) as said:
-        given = work.looked_at(files, reading, similarity, running)
-        with work.explained(given):
-            held = work.whole(given, running, reading)
-            words, sheets, result = _explained(
-                held,
-                given.kernel,
+    with work.work_session(running) as warning_texts:
+        opened = work.open_and_announce(files, reading, similarity, running)
+        with work.explain_errors(opened):
+            samples = work.read_all(opened, running, reading)
+            words, sheets, result = _analyse(
+                samples,
+                opened.kernel,
                 order,
-                parts or PARTS,
+                parts or ANALYSES,
                 top,
                 threshold,
                 running.seed,
                 grouped=bool(reading.by),
             )
-    answer = Answer("explain", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
-    emit(work.finished(answer, said), output, running.quiet)
+    answer = Answer(
+        "explain", result, words, sheets, work.source_of(files, opened, len(samples)), running.seed
+    )
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)
 
 
-def _check_written(write: Path | None, files: tuple[str, ...], output: Output) -> None:
-    """Refuse to replace what is there; a folder may be there, if it is empty."""
+def _check_write_target(write: Path | None, files: tuple[str, ...], output: Output) -> None:
+    """Refuse to replace existing files; a folder may exist, if it is empty."""
     from vendimeter.cli.output import check_target
     from vendimeter.errors import InputError
 
@@ -100,14 +104,14 @@ def _check_written(write: Path | None, files: tuple[str, ...], output: Output) -
         )
 
 
-def _is_given(name: str) -> bool:
-    """Whether an option was given, be it the value that it has anyway."""
+def _is_set(name: str) -> bool:
+    """Whether an option was set by the user, even to its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
-def _explained(
-    held: Collection,
+def _analyse(
+    samples: Collection,
     kernel: Any,
     q: str,
     parts: tuple[str, ...],
@@ -119,59 +123,65 @@ def _explained(
 ) -> tuple[str, list[Sheet], dict[str, Any]]:
     import vendimeter as vm
     from vendimeter.cli.output import Sheet
-    from vendimeter.cli.work import items_of
+    from vendimeter.cli.work import item_columns
 
     words: list[str] = []
     sheets: list[Sheet] = []
     result: dict[str, Any] = {}
     if "contributions" in parts:
-        found = vm.contributions(held, kernel, q=q, rng=seed)
-        words.append(f"Contributions: {found.summary()}")
-        result["contributions"] = found.to_dict()
-        for name, places in (("rarest", found.rarest(top)), ("redundant", found.redundant(top))):
-            columns = items_of(held, places.tolist())
-            columns["share"] = found.values[places].tolist()
-            if found.leave_one_out is not None:
-                columns["score without it"] = (float(found.score) + found.leave_one_out[places]).tolist()
+        contributions = vm.contributions(samples, kernel, q=q, rng=seed)
+        words.append(f"Contributions: {contributions.summary()}")
+        result["contributions"] = contributions.to_dict()
+        for name, positions in (
+            ("rarest", contributions.rarest(top)),
+            ("redundant", contributions.redundant(top)),
+        ):
+            columns = item_columns(samples, positions.tolist())
+            columns["share"] = contributions.values[positions].tolist()
+            if contributions.leave_one_out is not None:
+                columns["score without it"] = (
+                    float(contributions.score) + contributions.leave_one_out[positions]
+                ).tolist()
             title = "Rarest: the score falls most without them" if name == "rarest" else \
                 "Most redundant: the score rises most, or falls least, without them"  # fmt: skip
             sheets.append(Sheet(name, columns, title=title, digits=5))
     if "duplicates" in parts:
-        copies = vm.duplicates(held, kernel, threshold=threshold, q=q, rng=seed)
+        copies = vm.duplicates(samples, kernel, threshold=threshold, q=q, rng=seed)
         words.append(f"Copies: {copies.summary()}")
         result["duplicates"] = copies.to_dict()
-        first = [cluster[0] for cluster in copies.clusters[:top]]
-        columns = {"cluster": list(range(1, len(first) + 1)), "items": copies.sizes[:top].tolist()}
-        columns |= items_of(held, first)
-        columns["others"] = [_listed(cluster[1:]) for cluster in copies.clusters[:top]]
+        first_members = [cluster[0] for cluster in copies.clusters[:top]]
+        columns = {"cluster": list(range(1, len(first_members) + 1)), "items": copies.sizes[:top].tolist()}
+        columns |= item_columns(samples, first_members)
+        columns["others"] = [_position_text(cluster[1:]) for cluster in copies.clusters[:top]]
         sheets.append(
             Sheet("copies", columns, title="Largest clusters of near copies, with their first items")
         )
     if "modes" in parts:
-        modes = vm.modes(held, kernel, k=top, by=held.labels if grouped else None, rng=seed)
+        modes = vm.modes(samples, kernel, k=top, by=samples.labels if grouped else None, rng=seed)
         words.append(f"Modes: {modes.summary()}")
-        result["modes"] = {
-            "labels": None,
-            "composition": None,
-            **modes.to_dict(),
-        }  # those come with labels only
-        ends = [modes.exemplars(k, 1) for k in range(len(modes))]
+        # Labels and composition come with groups only.
+        result["modes"] = {"labels": None, "composition": None, **modes.to_dict()}
+        exemplars = [modes.exemplars(k, 1) for k in range(len(modes))]
         columns = {"mode": list(range(len(modes))), "share": modes.shares.tolist()}
-        high = items_of(held, [int(end.high[0]) for end in ends])
+        high = item_columns(samples, [int(end.high[0]) for end in exemplars])
         columns |= {f"{name} (high end)": values for name, values in high.items() if name != "place"}
-        alone = modes.one_sided.tolist()  # a low end that has nothing of the mode is none
-        low = [int(end.low[0]) if len(end.low) and not alone[k] else None for k, end in enumerate(ends)]
+        one_sided = modes.one_sided.tolist()  # a low end that has nothing of the mode is none
+        low = [
+            int(end.low[0]) if len(end.low) and not one_sided[k] else None for k, end in enumerate(exemplars)
+        ]
         columns["item (low end)"] = low
         if "sample" in high:
-            columns["sample (low end)"] = ["" if i is None else str(held.samples[i]) for i in low]
+            columns["sample (low end)"] = ["" if i is None else str(samples.samples[i]) for i in low]
         sheets.append(
             Sheet("modes", columns, title="Modes, with the items at their ends", digits=4, bar="share")
         )
     return "\n\n".join(words), sheets, result
 
 
-def _listed(places: list[int]) -> str:
-    return ", ".join(map(str, places[:8])) + (f", … {len(places) - 8:,} more" if len(places) > 8 else "")
+def _position_text(positions: list[int]) -> str:
+    return ", ".join(map(str, positions[:8])) + (
+        f", … {len(positions) - 8:,} more" if len(positions) > 8 else ""
+    )
 
 
 def _write(
@@ -183,26 +193,26 @@ def _write(
     output: Output,
     running: Running,
 ) -> None:
-    """Contributions beside every row, without holding all of them."""
+    """Write contributions beside every row, in two passes, without all rows in memory."""
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.output import Answer, Sheet, emit
     from vendimeter.present.terminal import say
 
-    with work.working(running) as said:
-        given = work.looked_at(files, reading, similarity, running)
-        with work.explained(given):
-            how = {
+    with work.work_session(running) as warning_texts:
+        opened = work.open_and_announce(files, reading, similarity, running)
+        with work.explain_errors(opened):
+            read_options = {
                 "samples": reading.column, "label": reading.label, "weight": reading.weight, "format": reading.ending,
-                "limit": reading.limit, "skip_broken": reading.skip_broken, "kind": given.first.kind, **reading.budget,
+                "limit": reading.limit, "skip_broken": reading.skip_broken, "kind": opened.first.kind, **reading.budget,
             }  # fmt: skip
             result = vm.write_contributions(
-                list(files), write, given.kernel, q=q, overwrite=output.force, rng=running.seed,
-                **{name: value for name, value in how.items() if value is not None},
+                list(files), write, opened.kernel, q=q, overwrite=output.force, rng=running.seed,
+                **{name: value for name, value in read_options.items() if value is not None},
             )  # fmt: skip
     say(f"Written: {write}", running.quiet)
     columns = {name: list(values) for name, values in result._columns().items()}
     sheet = Sheet("rarest", columns, digits=5, shown=40)
-    source = work.source_of(files, given, int(result.score.n))
+    source = work.source_of(files, opened, int(result.score.n))
     answer = Answer("explain", {"written": result.to_dict()}, result.summary(), [sheet], source, running.seed)
-    emit(work.finished(answer, said), output, running.quiet)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)

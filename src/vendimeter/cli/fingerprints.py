@@ -1,4 +1,8 @@
-"""What a run reads, and how, in a few plain values: two runs that agree in them get the same batches."""
+"""Fingerprints of what a run reads, and how: two runs whose fingerprints agree get the same batches.
+
+Beside them stands `items_expected`, the number of items that files hold, for the progress of a run: it is read from
+their heads, or estimated from some of their bytes.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +29,12 @@ __all__ = ["difference", "items_expected", "reading_fingerprint"]
 
 # ------------------------------------------------------------------------------------------------------------- amounts
 
-# How many items files hold, for the progress of a run: told by their heads, or estimated from some of their bytes.
-
-LOOKED_AT = 32  # files whose items are counted; those of others are taken to be as many a byte
-PIECES, PIECE = 8, 256 << 10  # places of a text file that are looked at, and bytes at each
-# What ends an item in text files, or begins one.
-MARKS: dict[str, bytes] = dict.fromkeys((".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas"), b">")
-MARKS |= dict.fromkeys((".sdf", ".sd"), b"$$$$")
-LINES = (".txt", ".smi", ".smiles", ".csv", ".tsv", ".jsonl", ".ndjson")
+MAX_COUNTED_FILES = 32  # files whose items are counted; the others are taken to have as many per byte
+PIECE_COUNT, PIECE_BYTES = 8, 256 << 10  # pieces of a text file that are sampled, and bytes of each
+# The bytes that end an item in text files, or begin one.
+ITEM_MARKS: dict[str, bytes] = dict.fromkeys((".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas"), b">")
+ITEM_MARKS |= dict.fromkeys((".sdf", ".sd"), b"$$$$")
+LINE_ENDINGS = (".txt", ".smi", ".smiles", ".csv", ".tsv", ".jsonl", ".ndjson")
 
 
 def items_expected(files: Sequence[str], form: str | None = None, limit: int | None = None) -> float | None:
@@ -50,27 +52,27 @@ def items_expected(files: Sequence[str], form: str | None = None, limit: int | N
     >>> folder.cleanup()
     """
     try:
-        found = files_of(list(files), form)
-        if any(file.is_pipe for file in found):
+        all_files = files_of(list(files), form)
+        if any(file.is_pipe for file in all_files):
             return None
-        counted = found[:: -(-len(found) // LOOKED_AT)]
-        parts = [_items(file, form) for file in counted]
-        if any(part is None for part in parts):
+        sampled_files = all_files[:: -(-len(all_files) // MAX_COUNTED_FILES)]
+        counts = [_item_count(file, form) for file in sampled_files]
+        if any(count is None for count in counts):
             return None
-        items = sum(part for part in parts if part is not None)
-        if len(counted) < len(found):
-            items *= _bytes(found) / max(1, _bytes(counted))
+        items = sum(count for count in counts if count is not None)
+        if len(sampled_files) < len(all_files):
+            items *= _total_bytes(all_files) / max(1, _total_bytes(sampled_files))
     except (VendimeterError, OSError, ValueError):  # the run itself will say what is wrong
         return None
     return items if limit is None else min(items, float(limit))
 
 
-def _bytes(files: Sequence[File]) -> int:
+def _total_bytes(files: Sequence[File]) -> int:
     return sum(os.path.getsize(file.path) for file in files if file.path is not None)
 
 
-def _items(file: File, form: str | None) -> float | None:
-    """How many items one file or folder holds."""
+def _item_count(file: File, form: str | None) -> float | None:
+    """The number of items in one file or folder; None where it cannot be told."""
     assert file.path is not None
     reader: Any = reader_of(file, form, Broken())
     if file.is_folder:
@@ -80,38 +82,39 @@ def _items(file: File, form: str | None) -> float | None:
         return float(max(lengths.values(), default=0))
     if file.ending in (".parquet", ".pq"):
         try:
-            opened = reader._open()
+            table = reader._open()
         except MissingDependencyError:
             return None
-        if opened is None:
+        if table is None:
             return 0.0
-        with opened:
-            return float(opened.metadata.num_rows)
-    if file.ending in LINES or file.ending in MARKS:
-        return _marks(file.path, MARKS.get(file.ending, b"\n"))
+        with table:
+            return float(table.metadata.num_rows)
+    if file.ending in LINE_ENDINGS or file.ending in ITEM_MARKS:
+        return _estimate_marks(file.path, ITEM_MARKS.get(file.ending, b"\n"))
     return None
 
 
-def _marks(path: Path, mark: bytes) -> float | None:
-    """About how often a mark occurs in a file, from pieces of it; None where it is packed."""
+def _estimate_marks(path: Path, mark: bytes) -> float | None:
+    """Estimate how often a mark occurs in a file, from pieces of it; None where it is compressed."""
     size = path.stat().st_size
-    seen = count = 0
+    bytes_read = marks = 0
     with path.open("rb") as file:
         if file.read(2) == GZIP:
             return None
-        for start in range(0, size, max(PIECE, size // PIECES)):
+        for start in range(0, size, max(PIECE_BYTES, size // PIECE_COUNT)):
             file.seek(start)
-            piece = file.read(PIECE)
-            seen, count = seen + len(piece), count + piece.count(mark)
-    return count * size / max(1, seen)
+            piece = file.read(PIECE_BYTES)
+            bytes_read, marks = bytes_read + len(piece), marks + piece.count(mark)
+    return marks * size / max(1, bytes_read)
 
 
 # -------------------------------------------------------------------------------------------------------- fingerprints
 
-WHOLE = 16 << 20  # bytes of a file that are read to the last to know it again …
-WHOLE_TOGETHER = 256 << 20  # … as long as all such files have no more than this: a fraction of a second
-ENDS = 16 << 10  # bytes at both ends of the others, which are also known by the time of their last change
-LISTED = 5000  # files that are told apart in the fingerprint; of more only the digest of all is kept
+# A file up to this size is hashed as a whole, as long as all such files together are no larger than the total.
+FULL_DIGEST_BYTES, FULL_DIGEST_TOTAL = 16 << 20, 256 << 20
+# Bytes hashed at both ends of other files, which are also known by the time of their last change.
+END_BYTES = 16 << 10
+MAX_LISTED = 5000  # files that are listed in the fingerprint; of more only one digest of all is kept
 
 
 def reading_fingerprint(
@@ -147,19 +150,19 @@ def reading_fingerprint(
     True
     >>> folder.cleanup()
     """
-    found = [(name, path) for file in files_of(list(files)) for name, path in _members(file)]
+    members = [(name, path) for file in files_of(list(files)) for name, path in _members(file)]
     if checkpoint is not None:
-        _refuse_inside(Path(checkpoint), files, [path for _, path in found])
-    sizes = [_size(path) for _, path in found]
-    whole = sum(size for size in sizes if size <= WHOLE) <= WHOLE_TOGETHER
+        _refuse_inside(Path(checkpoint), files, [path for _, path in members])
+    sizes = [_size(path) for _, path in members]
+    is_affordable = sum(size for size in sizes if size <= FULL_DIGEST_BYTES) <= FULL_DIGEST_TOTAL
     entries = [
-        _entry(name, path, size, whole and size <= WHOLE)
-        for (name, path), size in zip(found, sizes, strict=True)
+        _file_entry(name, path, size, is_affordable and size <= FULL_DIGEST_BYTES)
+        for (name, path), size in zip(members, sizes, strict=True)
     ]
-    listed: Any = entries
-    if len(entries) > LISTED:
+    listed_files: Any = entries
+    if len(entries) > MAX_LISTED:
         text = json.dumps(entries, sort_keys=True)
-        listed = {
+        listed_files = {
             "count": len(entries),
             "bytes": sum(sizes),
             "digest": hashlib.sha256(text.encode()).hexdigest(),
@@ -168,12 +171,12 @@ def reading_fingerprint(
         "version": __version__,
         "options": json.loads(json.dumps(dict(options), default=str)),
         "kernel": describe(as_kernel(kernel)),
-        "files": listed,
+        "files": listed_files,
     }
 
 
 def _members(file: File) -> Iterator[tuple[str, Path]]:
-    """The files that are behind one that was named, each with the name that it is known by, in the order of reading."""
+    """The files behind a path, each with the name that it is known by, in the order of reading."""
     path = file.path
     if path is None:
         raise InputError(
@@ -181,26 +184,28 @@ def _members(file: File) -> Iterator[tuple[str, Path]]:
             "it into a file first, or leave --checkpoint away."
         )
     if not file.is_folder:
-        own = Path(os.path.abspath(path))
-        yield "/".join(own.parts[-2:]), path  # a picture has its label from its folder
+        known_path = Path(os.path.abspath(path))
+        yield "/".join(known_path.parts[-2:]), path  # a picture has its label from its folder
         return
-    own = path.resolve().name
-    for name in _in_folder(file, path):
-        yield f"{own}/{name}", path / name
+    known_path = path.resolve().name
+    for name in _folder_members(file, path):
+        yield f"{known_path}/{name}", path / name
 
 
-def _in_folder(file: File, folder: Path) -> list[str]:
-    """Paths of what the readers take from a folder, below it."""
+def _folder_members(file: File, folder: Path) -> list[str]:
+    """Paths, relative to a folder, of the files that readers take from it."""
     if any((folder / name).exists() for name in DATASET):
         from vendimeter.io.arrow import HuggingFace
 
         reader = HuggingFace(file, Broken())
-        beside = [
-            held / name for held in {folder: 0, **{f: 0 for _, f in reader._folders()}} for name in DATASET
+        dataset_files = [
+            subfolder / name
+            for subfolder in dict.fromkeys([folder, *(split_folder for _, split_folder in reader._folders())])
+            for name in DATASET
         ]
         return [
             os.path.relpath(path, folder)
-            for path in [*filter(Path.is_file, beside), *(path for _, path in reader._shards())]
+            for path in [*filter(Path.is_file, dataset_files), *(path for _, path in reader._shards())]
         ]
     from vendimeter.io.pictures import PictureFolder
 
@@ -210,47 +215,47 @@ def _in_folder(file: File, folder: Path) -> list[str]:
 
 def _size(path: Path) -> int:
     try:
-        held = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:
-        raise _unread(path, error) from None
-    if not stat.S_ISREG(held.st_mode):
+        raise _open_error(path, error) from None
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(
             f"{printable(path)!r} is no plain file but a pipe or a device, which cannot be read a second time, so that "
             "a run on it cannot be resumed; expected files. Write it into a file first, or leave --checkpoint away."
         )
-    return held.st_size
+    return status.st_size
 
 
-def _entry(name: str, path: Path, size: int, whole: bool) -> dict[str, Any]:
-    """What a file is known by."""
+def _file_entry(name: str, path: Path, size: int, is_full: bool) -> dict[str, Any]:
+    """The fingerprint of one file."""
     try:
         with path.open("rb") as file:
-            if whole:
+            if is_full:
                 return {"name": name, "size": size, "digest": hashlib.file_digest(file, "sha256").hexdigest()}
-            ends = hashlib.sha256(file.read(ENDS))
-            file.seek(max(0, size - ENDS))
-            ends.update(file.read(ENDS))
-            changed = os.fstat(file.fileno()).st_mtime_ns
+            ends = hashlib.sha256(file.read(END_BYTES))
+            file.seek(max(0, size - END_BYTES))
+            ends.update(file.read(END_BYTES))
+            modified_ns = os.fstat(file.fileno()).st_mtime_ns
     except OSError as error:
-        raise _unread(path, error) from None
-    return {"name": name, "size": size, "ends": ends.hexdigest(), "changed": changed}
+        raise _open_error(path, error) from None
+    return {"name": name, "size": size, "ends": ends.hexdigest(), "changed": modified_ns}
 
 
-def _unread(path: Path, error: Exception) -> InputError:
+def _open_error(path: Path, error: Exception) -> InputError:
     why = getattr(error, "strerror", None) or error
     return InputError(f"{printable(path)!r} could not be opened: {why}. Expected a file that may be read.")
 
 
-def _refuse_inside(checkpoint: Path, given: Sequence[str], found: Sequence[Path]) -> None:
+def _refuse_inside(checkpoint: Path, patterns: Sequence[str], paths: Sequence[Path]) -> None:
     """Refuse a checkpoint that is, or would be, one of the files that are read."""
-    own = os.path.realpath(checkpoint)
-    inside = any(os.path.realpath(path) == own for path in found)
-    for one in given:
-        path = os.path.abspath(os.path.expanduser(one))
-        inside = inside or own == os.path.realpath(path)
+    target = os.path.realpath(checkpoint)
+    is_inside = any(os.path.realpath(path) == target for path in paths)
+    for pattern in patterns:
+        path = os.path.abspath(os.path.expanduser(pattern))
+        is_inside = is_inside or target == os.path.realpath(path)
         if not os.path.lexists(path):
-            inside = inside or _matches(Path(own), Path(os.path.realpath(path)))
-    if inside:
+            is_inside = is_inside or _matches(Path(target), Path(os.path.realpath(path)))
+    if is_inside:
         raise InputError(
             f"the checkpoint {printable(checkpoint)!r} is among the files that are read; expected another place. Give "
             "a name in another folder with --checkpoint."
@@ -265,7 +270,7 @@ def _matches(path: Path, pattern: Path) -> bool:
     return len(path.parts) == len(pattern.parts) and all(fnmatch.fnmatchcase(*pair) for pair in pairs)
 
 
-# --------------------------------------------------------------------------------------------------- what has changed?
+# ---------------------------------------------------------------------------------------------------------- difference
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -278,37 +283,51 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """
     if before == now:
         return None
-    mine, theirs = before.get("version"), now.get("version")
-    if mine != theirs:
-        return f"it was written by Vendimeter {brief(mine)}, and this is {brief(theirs)}"
-    old, new = before.get("options"), now.get("options")
-    if old != new and isinstance(old, dict) and isinstance(new, dict):
-        name = next(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
-        was, is_now = ("not given" if one.get(name) is None else brief(one[name]) for one in (old, new))
-        return f"{printable(name, 40)} was {was} and is {is_now}"
+    old_version, new_version = before.get("version"), now.get("version")
+    if old_version != new_version:
+        return f"it was written by Vendimeter {brief(old_version)}, and this is {brief(new_version)}"
+    old_options, new_options = before.get("options"), now.get("options")
+    if old_options != new_options and isinstance(old_options, dict) and isinstance(new_options, dict):
+        name = next(
+            name
+            for name in sorted({*old_options, *new_options})
+            if old_options.get(name) != new_options.get(name)
+        )
+        old_value, new_value = (
+            "not given" if chosen_options.get(name) is None else brief(chosen_options[name])
+            for chosen_options in (old_options, new_options)
+        )
+        return f"{printable(name, 40)} was {old_value} and is {new_value}"
     if before.get("kernel") != now.get("kernel"):
         return f"the kernel was {shown(before.get('kernel'))} and is {shown(now.get('kernel'))}"
     if before.get("seed") != now.get("seed"):
         return f"the seed was {brief(before.get('seed'))} and is {brief(now.get('seed'))}"
-    return _other_files(before.get("files"), now.get("files"))
+    return _file_difference(before.get("files"), now.get("files"))
 
 
-def _other_files(old: Any, new: Any) -> str:
+def _file_difference(old: Any, new: Any) -> str:
     if not isinstance(old, list) or not isinstance(new, list):
-        counts = [len(one) if isinstance(one, list) else (one or {}).get("count") for one in (old, new)]
+        counts = [
+            len(entries) if isinstance(entries, list) else (entries or {}).get("count")
+            for entries in (old, new)
+        ]
         if counts[0] != counts[1]:
             return f"there were {counts[0]} files and there are {counts[1]}"
         return f"one of the {counts[1]} files has another name, size, content or time of change"
-    names, own = [entry["name"] for entry in old], [entry["name"] for entry in new]
-    if names != own:
-        for one, other, word in ((own, names, "was not there"), (names, own, "is not there any more")):
-            extra = next((name for name in one if name not in set(other)), None)
+    old_names, new_names = [entry["name"] for entry in old], [entry["name"] for entry in new]
+    if old_names != new_names:
+        for entries, others, word in (
+            (new_names, old_names, "was not there"),
+            (old_names, new_names, "is not there any more"),
+        ):
+            extra = next((name for name in entries if name not in set(others)), None)
             if extra is not None:
                 return f"there were {len(old):,} files and there are {len(new):,}; {extra!r} {word}"
         return "the files come in another order, or another number of times"
-    was, entry = next((was, entry) for was, entry in zip(old, new, strict=True) if was != entry)
-    if was["size"] != entry["size"]:
-        return f"{entry['name']!r} had {was['size']:,} bytes and has {entry['size']:,}"
-    if was.get("changed") != entry.get("changed") and was.get("ends") == entry.get("ends"):
-        return f"{entry['name']!r} has been written since"
-    return f"{entry['name']!r} has other contents"
+    old_entry, new_entry = next(pair for pair in zip(old, new, strict=True) if pair[0] != pair[1])
+    if old_entry["size"] != new_entry["size"]:
+        return f"{new_entry['name']!r} had {old_entry['size']:,} bytes and has {new_entry['size']:,}"
+    same_ends = old_entry.get("ends") == new_entry.get("ends")
+    if old_entry.get("changed") != new_entry.get("changed") and same_ends:
+        return f"{new_entry['name']!r} has been written since"
+    return f"{new_entry['name']!r} has other contents"

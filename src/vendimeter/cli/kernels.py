@@ -1,4 +1,4 @@
-"""vendi kernels."""
+"""The command ``vendi kernels``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LIBRARY = {
     "vision": "torchvision",
 }
 
-WORDS = (
+HEADING = (
     "Kernels, by name; those with a * are taken for their kind of data if none is named.\n"
     "Parameters of one: vendi kernels NAME. Several combine: '0.5*on(shape, match) + 0.5*on(colour, match)'."
 )
@@ -67,7 +67,7 @@ WORDS = (
     short_help="What makes two items similar: all kernels, and what each needs.",
     examples=["vendi kernels", "vendi kernels ngram", "vendi kernels --json"],
 )
-@click.argument("name", required=False, shell_complete=options.one_of(options.KERNELS))
+@click.argument("name", required=False, shell_complete=options.complete_from(options.KERNELS))
 @options.output(["kernels"])
 def kernels(name: str | None, output: Output) -> None:
     """List the kernels, or tell all about the one called NAME.
@@ -79,29 +79,29 @@ def kernels(name: str | None, output: Output) -> None:
     from vendimeter.errors import unknown
 
     check_target(output)
-    known = _known()
-    if name is not None and name not in known:
-        raise unknown("kernel", name, list(known))
+    classes = _kernel_classes()
+    if name is not None and name not in classes:
+        raise unknown("kernel", name, list(classes))
     names = list(ABOUT) if name is None else [name]
-    rows = [_row(one, known[one]) for one in names]
-    answer = Answer("kernels", {"kernels": rows}, WORDS)
+    rows = [_kernel_row(kernel_name, classes[kernel_name]) for kernel_name in names]
+    answer = Answer("kernels", {"kernels": rows}, HEADING)
     if output.form == "text" and name is None:
-        answer.sheets = [_listed(rows)]
+        answer.sheets = [_overview(rows)]
     else:
         answer.sheets = [Sheet("kernels", {key: [row[key] for row in rows] for key in rows[0]})]
-        answer.text = None if name is None else _whole(rows[0], known[name])
+        answer.text = None if name is None else _full_text(rows[0], classes[name])
     emit(answer, output)
 
 
-def _known() -> dict[str, Any]:
+def _kernel_classes() -> dict[str, Any]:
     from vendimeter import encoders
     from vendimeter.kernels import On, RandomFeatures, by_name
 
-    found: dict[str, Any] = {**by_name(), **encoders.by_name(), "on": On, "random-features": RandomFeatures}
-    return {name: found[name] for name in ABOUT}
+    classes: dict[str, Any] = {**by_name(), **encoders.by_name(), "on": On, "random-features": RandomFeatures}
+    return {name: classes[name] for name in ABOUT}
 
 
-def _row(name: str, kind: Any) -> dict[str, Any]:
+def _kernel_row(name: str, kind: Any) -> dict[str, Any]:
     from importlib.util import find_spec
 
     from vendimeter.data.collection import KINDS
@@ -119,15 +119,15 @@ def _row(name: str, kind: Any) -> dict[str, Any]:
 
 
 def _parameters(kind: Any) -> str:
-    shown = []
+    parameters = []
     for parameter in inspect.signature(kind).parameters.values():
         default = parameter.default
-        shown.append(parameter.name if default is parameter.empty else f"{parameter.name}={default!r}")
-    return ", ".join(shown)
+        parameters.append(parameter.name if default is parameter.empty else f"{parameter.name}={default!r}")
+    return ", ".join(parameters)
 
 
-def _listed(rows: list[dict[str, Any]]) -> Sheet:
-    """Two columns, which fit a terminal."""
+def _overview(rows: list[dict[str, Any]]) -> Sheet:
+    """An overview in two columns, which fit a terminal."""
     from vendimeter.cli.output import Sheet
 
     about = []
@@ -138,7 +138,7 @@ def _listed(rows: list[dict[str, Any]]) -> Sheet:
     return Sheet("kernels", {"kernel": names, "for": about})
 
 
-def _whole(row: dict[str, Any], kind: Any) -> str:
+def _full_text(row: dict[str, Any], kind: Any) -> str:
     from vendimeter.present.terminal import printable_lines
 
     needs = ""

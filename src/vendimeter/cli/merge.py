@@ -1,4 +1,7 @@
-"""vendi merge."""
+"""The command ``vendi merge``, and the files of accumulators that one run saves and another merges.
+
+The commands are imported for every ``--help``, so that readers and accumulators are imported where they are used.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +14,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vendimeter.cli import options
-from vendimeter.cli.checkpoints import Place
 from vendimeter.cli.options import Command, Output, Running, Solving, option
 from vendimeter.errors import InputError, MismatchError, SavedStateError, printable
-from vendimeter.io.sources import files_of
-from vendimeter.streams import saved
-from vendimeter.streams.accumulator import Accumulator
-from vendimeter.streams.grouped import GroupAccumulator
 
 if TYPE_CHECKING:
     from vendimeter.cli.output import Source
+    from vendimeter.streams.accumulator import Accumulator
+    from vendimeter.streams.grouped import GroupAccumulator
 
 __all__ = ["merge", "merge_files", "refuse_existing", "refuse_input", "save"]
 
 
-# ------------------------------------------------------------------------------------------------------------- merging
+# --------------------------------------------------------------------------------------------------------------- files
 
-# Files of accumulators: written by one run, put together by another.
-
-MEMORY = "1 GiB"  # for groups, unless the user says otherwise
-LEFT_OUT = "left_out"  # where in the header the number of broken records is
+DEFAULT_MEMORY = "1 GiB"  # for groups, unless the user says otherwise
+LEFT_OUT_KEY = "left_out"  # key of the number of broken records in the header
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
     """Refuse to write over a file that is there, unless the user said so; before the work is done."""
     if os.path.lexists(path):
-        what = (
+        obstacle = (
             "a folder" if path.is_dir() else "no plain file" if path.exists() and not path.is_file() else ""
         )
-        if what or not overwrite:
+        if obstacle or not overwrite:
             raise InputError(
-                f"{printable(path)!r} is {what or 'there already'}; expected a new name. Give another"
-                f"{'' if what else ', or replace the file with --force'}."
+                f"{printable(path)!r} is {obstacle or 'there already'}; expected a new name. Give another"
+                f"{'' if obstacle else ', or replace the file with --force'}."
             )
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
@@ -59,6 +57,8 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
 
 def refuse_input(path: Path, files: Sequence[str]) -> None:
     """Refuse to write over what is read."""
+    from vendimeter.io.sources import files_of
+
     if not files or not path.exists():
         return
     for file in files_of(list(files)):
@@ -75,6 +75,7 @@ def save(
     --------
     >>> import tempfile
     >>> import numpy as np
+    >>> from vendimeter import Accumulator
     >>> folder = tempfile.TemporaryDirectory()
     >>> total = Accumulator()
     >>> total.update(np.eye(4))
@@ -84,7 +85,7 @@ def save(
     >>> folder.cleanup()
     """
     refuse_existing(path, overwrite)
-    total._write(Path(os.path.realpath(path)), {LEFT_OUT: left_out} if left_out else None)
+    total._write(Path(os.path.realpath(path)), {LEFT_OUT_KEY: left_out} if left_out else None)
 
 
 def merge_files(
@@ -96,7 +97,7 @@ def merge_files(
     kernel: Any = None,
     memory: int | str | None = None,
 ) -> Any:
-    """The score of what several accumulators have seen together, from their files.
+    """Merge the accumulators of several files and score the sum.
 
     Parameters
     ----------
@@ -125,31 +126,33 @@ def merge_files(
     InputError
         Where a file is named twice, is the checkpoint of a run that is not finished, or cannot be used.
     """
+    from vendimeter.io.sources import files_of
+
     if out is not None:
         refuse_existing(out, overwrite)
-    found = [file.path for file in files_of([os.fspath(path) for path in paths])]
-    _refuse_twice(found)
-    memory = MEMORY if memory is None else memory
+    resolved_paths = [file.path for file in files_of([os.fspath(path) for path in paths])]
+    _refuse_twice(resolved_paths)
+    memory = DEFAULT_MEMORY if memory is None else memory
     total: Any = None
     left_out = 0
     with tempfile.TemporaryDirectory() as spill:
-        for path in found:
+        for path in resolved_paths:
             assert path is not None
-            part, more = _loaded(path, kernel, memory, spill)
-            left_out += more
+            accumulator, broken = _load(path, kernel, memory, spill)
+            left_out += broken
             if total is None:
-                total = part
+                total = accumulator
                 continue
-            if type(part) is not type(total):
+            if type(accumulator) is not type(total):
                 raise MismatchError(
-                    f"{printable(found[0])!r} holds {_held(total)} and {printable(path)!r} {_held(part)}; expected "
-                    "files of one kind. Merge those of each kind by themselves."
+                    f"{printable(resolved_paths[0])!r} holds {_contents(total)} and {printable(path)!r} "
+                    f"{_contents(accumulator)}; expected files of one kind. Merge those of each kind by themselves."
                 )
             try:
-                total.merge(part)
+                total.merge(accumulator)
             except MismatchError as error:
                 raise MismatchError(
-                    f"{printable(path)!r} does not go with {printable(found[0])!r}: {error}"
+                    f"{printable(path)!r} does not go with {printable(resolved_paths[0])!r}: {error}"
                 ) from None
         if out is not None:
             save(total, out, overwrite, left_out=left_out)
@@ -162,32 +165,39 @@ def _refuse_twice(paths: Sequence[Path | None]) -> None:
     for path in paths:
         if path is None:
             raise InputError("standard input cannot be merged; expected the paths of files.")
-        own = os.path.realpath(path)
-        if own in seen:
+        real_path = os.path.realpath(path)
+        if real_path in seen:
             raise InputError(
                 f"{printable(path)!r} is named twice, and its items would count twice; expected every file once. Name "
                 "it once, or check the patterns."
             )
-        seen.add(own)
+        seen.add(real_path)
 
 
-def _held(total: Any) -> str:
+def _contents(total: Any) -> str:
+    from vendimeter.streams.grouped import GroupAccumulator
+
     return "one sum a label" if isinstance(total, GroupAccumulator) else "one sum of all items"
 
 
-def _loaded(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any, int]:
+def _load(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any, int]:
     """The accumulator of a file, and how many broken records were left out of it."""
+    from vendimeter.cli.checkpoints import RunPosition
+    from vendimeter.streams import saved
+    from vendimeter.streams.accumulator import Accumulator
+    from vendimeter.streams.grouped import GroupAccumulator
+
     with saved.opened(path, None) as archive:
-        place = Place.of(archive)
-        if place is not None and not place.finished:
+        position = RunPosition.of(archive)
+        if position is not None and not position.finished:
             raise InputError(
-                f"{printable(path)!r} is the checkpoint of a run that is not finished, after {place.items:,} items; "
+                f"{printable(path)!r} is the checkpoint of a run that is not finished, after {position.items:,} items; "
                 "expected a finished one. Run its command again, which goes on from there."
             )
         left_out = (
-            archive.wholes(LEFT_OUT, [archive.header.get(LEFT_OUT, 0)])[0]
-            if place is None
-            else place.left_out
+            archive.wholes(LEFT_OUT_KEY, [archive.header.get(LEFT_OUT_KEY, 0)])[0]
+            if position is None
+            else position.left_out
         )
     try:
         if archive.kind == "group accumulator":
@@ -202,7 +212,7 @@ def _loaded(path: Path, kernel: Any, memory: int | str, spill: str) -> tuple[Any
         raise
 
 
-# ---------------------------------------------------------------------------------------------------- putting together
+# --------------------------------------------------------------------------------------------------------- the command
 
 
 @click.command(
@@ -238,29 +248,29 @@ def merge(
     """
     from vendimeter.cli import work
     from vendimeter.cli.output import Answer, check_target, emit
-    from vendimeter.cli.score import check, check_gate, gate_of, words_and_tables
+    from vendimeter.cli.score import check_gate, describe_result, enforce_gate, gate_of
 
     check_target(output, files, save)
     orders = work.orders_of(q)
     work.check_solving(Solving(memory=memory))
     check_gate(fail_under, orders)
-    with work.working(running) as said:
+    with work.work_session(running) as warning_texts:
         result = merge_files(files, orders, save, output.force, memory=memory)
-    words, sheets = words_and_tables(result)
-    found = result.to_dict()
-    answer = Answer("merge", found, words, sheets, _source(files, found), running.seed)
+    words, sheets = describe_result(result)
+    plain_result = result.to_dict()
+    answer = Answer("merge", plain_result, words, sheets, _source(files, plain_result), running.seed)
     answer.gate = gate_of(result, fail_under)
-    emit(work.finished(answer, said), output, running.quiet)
-    check(answer, running)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)
+    enforce_gate(answer, running)
 
 
-def _source(files: tuple[str, ...], found: dict[str, Any]) -> Source:
-    """What the files were made from."""
+def _source(files: tuple[str, ...], result: dict[str, Any]) -> Source:
+    """The source of the merged result, from its own diagnostics."""
     from vendimeter.cli.output import Source
 
-    rows = found.get("groups") or found.get("profile") or [found]
-    notes = rows[0].get("diagnostics", {})
-    count = sum(row["n"] for row in rows if row["q"] == rows[0]["q"]) if "groups" in found else rows[0]["n"]
-    kernel = str(found.get("kernel") or notes.get("kernel", ""))
-    left_out = int(found.get("left_out", notes.get("left_out", 0)))
+    rows = result.get("groups") or result.get("profile") or [result]
+    diagnostics = rows[0].get("diagnostics", {})
+    count = sum(row["n"] for row in rows if row["q"] == rows[0]["q"]) if "groups" in result else rows[0]["n"]
+    kernel = str(result.get("kernel") or diagnostics.get("kernel", ""))
+    left_out = int(result.get("left_out", diagnostics.get("left_out", 0)))
     return Source(files, kernel=kernel, items=count, left_out=left_out)

@@ -19,9 +19,9 @@ __all__ = [
     "Running",
     "Similarity",
     "Solving",
+    "complete_from",
     "files",
     "gate",
-    "one_of",
     "option",
     "orders",
     "output",
@@ -95,8 +95,8 @@ class Solving:
     memory: str | None = None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """Those that were given, as keywords."""
+    def as_keywords(self) -> dict[str, Any]:
+        """The options that were set, as keyword arguments."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -118,8 +118,8 @@ class Running:
     seed: int = 0
 
 
-class Grouped(click.Option):
-    """An option that stands under the heading of its group in the help."""
+class HeadedOption(click.Option):
+    """An option that is listed under the heading of its group in the help."""
 
     def __init__(self, *args: Any, heading: str = "Options", **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -135,15 +135,14 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by heading, then the examples."""
-        headed: dict[str, list[tuple[str, str]]] = {}
+        records_by_heading: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(
-                parameter, click.Option
-            ):  # arguments stand in the first line
-                headed.setdefault(getattr(parameter, "heading", _RUN), []).append(record)
-        for heading in sorted(headed, key=lambda one: one == _RUN):  # that one comes last
-            records = headed[heading]
+            # Arguments stand in the first line.
+            if record is not None and isinstance(parameter, click.Option):
+                records_by_heading.setdefault(getattr(parameter, "heading", _RUN), []).append(record)
+        for heading in sorted(records_by_heading, key=lambda title: title == _RUN):  # that one comes last
+            records = records_by_heading[heading]
             with formatter.section(heading):
                 formatter.write_dl(records)
         if self.examples:
@@ -152,41 +151,43 @@ class Command(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
-def _group(kind: type, name: str, options: Sequence[Decorator]) -> Decorator:
-    """A decorator that adds options, and gives their values to the command as one object of a class."""
+def _option_group(kind: type, name: str, options: Sequence[Decorator]) -> Decorator:
+    """A decorator that adds options, and passes their values to the command as one object of a class."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         fields = list(kind.__dataclass_fields__)
 
         @functools.wraps(function)
-        def grouped(*args: Any, **values: Any) -> Any:
-            mine = {field: values.pop(field) for field in fields if field in values}
-            return function(*args, **values, **{name: kind(**mine)})
+        def with_group(*args: Any, **values: Any) -> Any:
+            group_values = {field: values.pop(field) for field in fields if field in values}
+            return function(*args, **values, **{name: kind(**group_values)})
 
-        called: Callable[..., Any] = grouped
+        decorated: Callable[..., Any] = with_group
         for add in reversed(options):
-            called = add(called)
-        return called
+            decorated = add(decorated)
+        return decorated
 
     return decorate
 
 
 def option(heading: str, *names: str, **attributes: Any) -> Decorator:
     """An option of one command, under a heading."""
-    return click.option(*names, cls=Grouped, heading=heading, **attributes)
+    return click.option(*names, cls=HeadedOption, heading=heading, **attributes)
 
 
-def _shape(heading: str) -> Decorator:
-    """--json, --csv and so on: of several, the last would win in silence, so that they are refused together."""
+def _form_options(heading: str) -> Decorator:
+    """A decorator that adds --json, --csv and so on; several of them together are refused, not silently ignored."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def shaped(*args: Any, **values: Any) -> Any:
-            asked = [form for form in FORMATS if values.pop(f"as_{form}")]
-            if len(asked) > 1:
-                named = " and ".join(f"--{form}" for form in asked)
-                raise click.UsageError(f"{named} were given together; expected one form of the result.")
-            return function(*args, **values, form=asked[0] if asked else "text")
+        def with_form(*args: Any, **values: Any) -> Any:
+            requested_forms = [form for form in FORMATS if values.pop(f"as_{form}")]
+            if len(requested_forms) > 1:
+                requested_words = " and ".join(f"--{form}" for form in requested_forms)
+                raise click.UsageError(
+                    f"{requested_words} were given together; expected one form of the result."
+                )
+            return function(*args, **values, form=requested_forms[0] if requested_forms else "text")
 
         texts = {
             "json": "JSON; its schema: vendi schema.",
@@ -194,36 +195,36 @@ def _shape(heading: str) -> Decorator:
             "latex": "A LaTeX table (package booktabs).",
             "markdown": "A Markdown table.",
         }
-        called: Callable[..., Any] = shaped
+        decorated: Callable[..., Any] = with_form
         for form in reversed(FORMATS):
-            called = option(heading, f"--{form}", f"as_{form}", is_flag=True, help=texts[form])(called)
-        return called
+            decorated = option(heading, f"--{form}", f"as_{form}", is_flag=True, help=texts[form])(decorated)
+        return decorated
 
     return decorate
 
 
-def one_of(names: Sequence[str]) -> Callable[..., list[str]]:
-    """What a shell proposes: names that begin as the word does, of those that an option takes among others."""
+def complete_from(names: Sequence[str]) -> Callable[..., list[str]]:
+    """A shell completion from a list of names, by prefix; an option may take other values too."""
     return lambda context, parameter, incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def files(metavar: str = "FILE…") -> Decorator:
     """The files that are read; a shell proposes all there are, since patterns and folders are fine, too."""
 
-    def proposed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
 
-    return click.argument("files", nargs=-1, required=True, metavar=metavar, shell_complete=proposed)
+    return click.argument("files", nargs=-1, required=True, metavar=metavar, shell_complete=complete_file)
 
 
-reading = _group(Reading, "reading", [
+reading = _option_group(Reading, "reading", [
     option(_DATA, "--column", metavar="NAME", help="The column with the samples, if there are several."),
     option(_DATA, "--by", metavar="NAME", multiple=True,
             help="The column with the groups ('folder' for pictures); twice for combinations of two."),
     option(_DATA, "--weight", metavar="NAME", help="The column with the weights of the samples."),
-    option(_DATA, "--kind", metavar="KIND", shell_complete=one_of(KINDS),
+    option(_DATA, "--kind", metavar="KIND", shell_complete=complete_from(KINDS),
             help="What the samples are, guessed if not given: " + ", ".join(KINDS) + "."),
     option(_DATA, "--format", "ending", metavar="ENDING",
             help="How to read what has no ending, such as jsonl."),
@@ -239,31 +240,31 @@ def reading_without(*names: str) -> Decorator:
     """The options of reading; those named are in no help, and refused by the command with what to do instead."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        called = reading(function)
-        for parameter in called.__click_params__:  # type: ignore[attr-defined]
+        decorated = reading(function)
+        for parameter in decorated.__click_params__:  # type: ignore[attr-defined]
             if parameter.name in names:
                 parameter.hidden = True
-        return called
+        return decorated
 
     return decorate
 
 
-similarity = _group(Similarity, "similarity", [
-    option(_KERNEL, "--kernel", metavar="KERNEL", shell_complete=one_of(KERNELS),
+similarity = _option_group(Similarity, "similarity", [
+    option(_KERNEL, "--kernel", metavar="KERNEL", shell_complete=complete_from(KERNELS),
             help="What makes two items similar, by the kind of data if not given; with parameters in brackets, "
                  "'ngram(1, 2)', or combined, '0.5*on(shape, match) + 0.5*on(colour, match)'. "
                  "All of them: vendi kernels."),
     option(_KERNEL, "--model", metavar="PATH",
             help="The folder or name of the model, for kernels that are encoders."),
 ])  # fmt: skip
-solving = _group(Solving, "solving", [
+solving = _option_group(Solving, "solving", [
     option(_PRECISION, "--tol", type=float, metavar="SHARE",
             help="How precise, such as 1e-2 for 1 %; default: exact while feasible."),
-    option(_PRECISION, "--method", metavar="NAME", shell_complete=one_of(METHODS),
+    option(_PRECISION, "--method", metavar="NAME", shell_complete=complete_from(METHODS),
             help=f"{', '.join(METHODS)}; default: the cheapest."),
     option(_PRECISION, "--memory", metavar="SIZE", help="Working memory, such as 2GiB."),
 ])  # fmt: skip
-running = _group(Running, "running", [
+running = _option_group(Running, "running", [
     option(_RUN, "--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
             help="Seed of everything that is random."),
     option(_RUN, "--quiet", is_flag=True, help="Say nothing but the result, and errors."),
@@ -280,8 +281,8 @@ def output(tables: Sequence[str] = ()) -> Decorator:
     if len(tables) > 1:
         options.insert(0, option(_RESULT, "--table", type=click.Choice(list(tables)), metavar="NAME",
             help=f"Which table --csv, --latex and --markdown give: {', '.join(tables)}."))  # fmt: skip
-    group = _group(Output, "output", options)
-    return lambda function: _shape(_RESULT)(group(function))
+    group = _option_group(Output, "output", options)
+    return lambda function: _form_options(_RESULT)(group(function))
 
 
 def orders(several: bool = True) -> Decorator:

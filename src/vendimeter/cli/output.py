@@ -20,14 +20,14 @@ from vendimeter import __version__
 from vendimeter.cli.options import Output
 from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
-__all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "written"]
+__all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "write_atomically"]
 
 SCHEMA = "vendimeter-result-1"  # the name and version of what --json gives; see schema/result-1.json
 
 
 @dataclass(frozen=True)
 class Source:
-    """What was read, and how it was taken."""
+    """Where the samples of a result came from: files, their kind, and the kernel."""
 
     files: Sequence[str]
     kind: str | None = None
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass
 class Answer:
-    """What a command found: words, tables, and everything as plain values."""
+    """The result of a command: words, tables, and everything as plain values."""
 
     command: str
     result: Mapping[str, Any]
@@ -66,7 +66,7 @@ class Answer:
 def check_target(
     output: Output, files: Sequence[str] = (), *others: Path | None, shared: Sequence[Path | None] = ()
 ) -> None:
-    """Refuse what cannot be written, before the work is done.
+    """Raise an error for files that cannot be written, before the work is done.
 
     Files that are there and not to be overwritten, files that are read, and one name for two things. Those in `shared`
     may be there, since a run goes on from them.
@@ -78,41 +78,41 @@ def check_target(
             f"--table {output.table} was given without --csv, --latex or --markdown; expected one of them, because "
             "text and JSON have all tables."
         )
-    taken: set[str] = set()
+    written_paths: set[str] = set()
     for path in (output.out, *others, *shared):
         if path is None:
             continue
         if path not in shared:
             refuse_existing(path, output.force)
             refuse_input(path, files)
-        own = os.path.realpath(path)
-        if own in taken:
+        real_path = os.path.realpath(path)
+        if real_path in written_paths:
             raise click.UsageError(
                 f"{str(path)!r} is named for two things to be written; expected two names."
             )
-        taken.add(own)
+        written_paths.add(real_path)
 
 
 def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
-    """Give the answer in the form that was asked for."""
+    """Write the answer in the requested form to standard output or a file."""
     from vendimeter.cli.commands import check_interrupted
     from vendimeter.present.terminal import say
 
     check_interrupted()
-    text = rendered(answer, output)
+    text = render(answer, output)
     if output.out is None:
         if sys.stdout is None:
             raise click.ClickException("there is no standard output; expected one, or a file: -o FILE.")
-        click.echo(_for_stream(text, output.form))
+        click.echo(_encodable_text(text, output.form))
         return
-    with written(output.out, overwrite=output.force) as beside:
+    with write_atomically(output.out, overwrite=output.force) as temporary:
         # Names of files may hold bytes that are no text.
-        beside.write_bytes((text + "\n").encode("utf-8", "backslashreplace"))
+        temporary.write_bytes((text + "\n").encode("utf-8", "backslashreplace"))
     say(f"Written: {output.out}", quiet)
 
 
-def _for_stream(text: str, form: str) -> str:
-    """Text for standard output, of which nothing is lost on an old encoding."""
+def _encodable_text(text: str, form: str) -> str:
+    """Text for standard output, escaped where its encoding lacks characters, so that nothing is lost."""
     from vendimeter.present.terminal import encodable
 
     if encodable(text, sys.stdout):
@@ -124,50 +124,49 @@ def _for_stream(text: str, form: str) -> str:
 
 
 @contextlib.contextmanager
-def written(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A name beside `path` to write to, which takes its place when all is done; on any error nothing stays."""
+def write_atomically(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary path beside `path`, which replaces it at the end of the block; on any error nothing stays."""
     from vendimeter.cli.merge import refuse_existing
 
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=".vendi-"
-        )  # a long name may leave no room for more
+        # The name is short and not made from the target's, since a long one may leave no room for more.
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".vendi-")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
-    os.close(handle)
-    beside = Path(name)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
-        yield beside
+        yield temporary
         mask = os.umask(0)
         os.umask(mask)
-        beside.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~mask)
+        temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~mask)
         if overwrite:
-            os.replace(beside, target)
+            os.replace(temporary, target)
         else:
-            _placed(beside, target)
+            _move_to_free_name(temporary, target)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            beside.unlink()
+            temporary.unlink()
 
 
-def _placed(beside: Path, target: Path) -> None:
+def _move_to_free_name(temporary: Path, target: Path) -> None:
     """Give a file its name, which must be free."""
     from vendimeter.cli.merge import refuse_existing
 
     try:
-        os.link(beside, target)  # unlike a renaming, it fails where somebody else made the file meanwhile
+        os.link(temporary, target)  # unlike a renaming, it fails where somebody else made the file meanwhile
     except FileExistsError:
         refuse_existing(target, False)
         raise
     except OSError:  # a disk that has no links
         refuse_existing(target, False)
-        os.replace(beside, target)
+        os.replace(temporary, target)
 
 
-def rendered(answer: Answer, output: Output) -> str:
-    """The answer as text of a form, without the last line end."""
+def render(answer: Answer, output: Output) -> str:
+    """The answer as text of the requested form, without the final newline."""
     if output.form == "json":
         return _json_escaped(
             json.dumps(envelope(answer), ensure_ascii=False, allow_nan=False), str.isprintable
@@ -176,11 +175,11 @@ def rendered(answer: Answer, output: Output) -> str:
         from vendimeter.present import terminal
 
         return terminal.shown(answer, to_file=output.out is not None)
-    sheet = _sheet(answer, output.table)
+    sheet = _choose_sheet(answer, output.table)
     return {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}[output.form](sheet)
 
 
-def _sheet(answer: Answer, name: str | None) -> Sheet:
+def _choose_sheet(answer: Answer, name: str | None) -> Sheet:
     if not answer.sheets:
         raise click.UsageError(f"vendi {answer.command} has no table to give; expected --json, or no form.")
     if name is None:
@@ -194,8 +193,8 @@ def _sheet(answer: Answer, name: str | None) -> Sheet:
 
 
 def envelope(answer: Answer) -> dict[str, Any]:
-    """What --json gives: the result, and how it came about. Missing and infinite numbers are null."""
-    found: dict[str, Any] = {
+    """The JSON document of --json: the result and its provenance. Missing and infinite numbers are null."""
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "vendimeter": __version__,
         "command": answer.command,
@@ -205,29 +204,29 @@ def envelope(answer: Answer) -> dict[str, Any]:
         "result": answer.result,
     }
     if answer.gate is not None:
-        found["gate"] = answer.gate
-    return _plain(found)
+        document["gate"] = answer.gate
+    return _json_value(document)
 
 
-def _json_escaped(text: str, plain: Callable[[str], bool]) -> str:
+def _json_escaped(text: str, is_plain: Callable[[str], bool]) -> str:
     """JSON that says the same; what is not plain in its texts, such as codes that terminals obey, is written in hex."""
 
-    def escaped(found: re.Match[str]) -> str:
-        return found[0] if plain(found[0]) else json.dumps(found[0])[1:-1]
+    def escape_match(match: re.Match[str]) -> str:
+        return match[0] if is_plain(match[0]) else json.dumps(match[0])[1:-1]
 
-    return re.sub(r"[^\x20-\x7e]", escaped, text)
+    return re.sub(r"[^\x20-\x7e]", escape_match, text)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A value as JSON can write it; keys are texts, and what is neither text nor number is shown as text."""
     import numpy as np
 
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _json_value(element) for key, element in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(part) for part in value]
+        return [_json_value(element) for element in value]
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""vendi plan."""
+"""The command ``vendi plan``."""
 
 from __future__ import annotations
 
@@ -43,24 +43,29 @@ def plan(
     orders = work.orders_of(q)
     work.refuse_groups(reading, "leave it away: groups are scored one by one, exactly, and need no plan.")
     work.check_solving(solving)
-    with work.working(running) as said:
-        given = work.looked_at(files, reading, similarity, running)
-        with work.explained(given):
-            held = work.whole(given, running, reading)
-            found = vm.plan(held, given.kernel, q=orders, rng=running.seed, **solving.given)
-    plans = [found, *found.considered]
+    with work.work_session(running) as warning_texts:
+        opened = work.open_and_announce(files, reading, similarity, running)
+        with work.explain_errors(opened):
+            samples = work.read_all(opened, running, reading)
+            chosen_plan = vm.plan(samples, opened.kernel, q=orders, rng=running.seed, **solving.as_keywords)
+    plans = [chosen_plan, *chosen_plan.considered]
     columns = {
-        "method": [one.method for one in plans],
+        "method": [solver_plan.method for solver_plan in plans],
         "chosen": [i == 0 for i in range(len(plans))],
-        "matrix": [one.side for one in plans],
-        "storage": [one.storage for one in plans],
-        "precision": [one.precision for one in plans],
-        "operations": [float(one.flops) for one in plans],
-        "bytes": [float(one.bytes) for one in plans],
-        "similarities": [float(one.evaluations) for one in plans],
+        "matrix": [solver_plan.side for solver_plan in plans],
+        "storage": [solver_plan.storage for solver_plan in plans],
+        "precision": [solver_plan.precision for solver_plan in plans],
+        "operations": [float(solver_plan.flops) for solver_plan in plans],
+        "bytes": [float(solver_plan.bytes) for solver_plan in plans],
+        "similarities": [float(solver_plan.evaluations) for solver_plan in plans],
     }
     sheet = Sheet("plans", columns, digits=3, visible=() if len(plans) == 1 else None)
     answer = Answer(
-        "plan", found.to_dict(), str(found), [sheet], work.source_of(files, given, len(held)), running.seed
+        "plan",
+        chosen_plan.to_dict(),
+        str(chosen_plan),
+        [sheet],
+        work.source_of(files, opened, len(samples)),
+        running.seed,
     )
-    emit(work.finished(answer, said), output, running.quiet)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)

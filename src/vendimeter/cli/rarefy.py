@@ -1,4 +1,4 @@
-"""vendi rarefy."""
+"""The command ``vendi rarefy``."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def rarefy(
     from vendimeter.cli.output import Answer, Sheet, check_target, emit
 
     check_target(output, files)
-    order = work.one_order(q)
+    order = work.single_order(q)
     work.refuse_groups(reading, "leave it away, or take vendi compare, which compares groups at one size.")
-    with work.working(running) as said:
-        given = work.looked_at(files, reading, similarity, running)
-        with work.explained(given):
-            held = work.whole(given, running, reading)
+    with work.work_session(running) as warning_texts:
+        opened = work.open_and_announce(files, reading, similarity, running)
+        with work.explain_errors(opened):
+            samples = work.read_all(opened, running, reading)
             result = vm.rarefy(
-                held, given.kernel, q=order, repeats=repeats, confidence=confidence, rng=running.seed
+                samples, opened.kernel, q=order, repeats=repeats, confidence=confidence, rng=running.seed
             )
     columns = {name: list(values) for name, values in result._columns().items()}
     curve = Sheet("curve", columns, digits=5, bar="score", visible=("size", "score", "low", "high"),
                   title="Mean score of random subsets, with the 5 % and 95 % quantiles among them")  # fmt: skip
-    source = work.source_of(files, given, len(held))
+    source = work.source_of(files, opened, len(samples))
     answer = Answer("rarefy", result.to_dict(), result.summary(), [curve], source, running.seed)
-    emit(work.finished(answer, said), output, running.quiet)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)

@@ -1,4 +1,4 @@
-"""vendi report."""
+"""The command ``vendi report``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from vendimeter.cli import options
 from vendimeter.cli.options import Command, Reading, Running, Similarity, option
 
-__all__ = ["report", "written_report"]
+__all__ = ["report", "write_report"]
 
 
 @click.command(
@@ -68,7 +68,7 @@ def report(
     from vendimeter.present.terminal import is_terminal
 
     words = ["vendi", *sys.argv[1:]]
-    written_report(
+    write_report(
         files, reading, similarity, running, out=out, force=force, title=title, show=show, reference=reference,
         features=features, threshold=threshold, q=q, command=shlex.join(words),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def report(
         click.echo(str(out), color=True)
 
 
-def written_report(
+def write_report(
     files: tuple[str, ...],
     reading: Reading,
     similarity: Similarity,
@@ -94,12 +94,12 @@ def written_report(
     q: str = "1,0,2,inf",
     command: str = "",
 ) -> None:
-    """Read, analyse, and write the page."""
+    """Read the collections, analyse them, and write the page."""
     import vendimeter as vm
     from vendimeter.cli import work
     from vendimeter.cli.commands import check_interrupted
-    from vendimeter.cli.compare import named_reference
-    from vendimeter.cli.inputs import bare, several
+    from vendimeter.cli.compare import resolve_reference
+    from vendimeter.cli.inputs import bare_samples, open_collections
     from vendimeter.cli.merge import refuse_existing, refuse_input
     from vendimeter.data.groups import read
     from vendimeter.errors import InputError, brief, printable
@@ -123,38 +123,41 @@ def written_report(
         )
     orders = work.orders_of(q)
     extra = [show] if show is not None else []
-    with work.working(running):
-        found, kernel, given = several(files, reading, similarity, columns=extra)
-        say(f"{given.first.source}: {given.about}", running.quiet)
-        notes = [f"The samples were {given.about}."] if given.guessed else []
-        for name, one in found.items():
-            named = "" if len(found) == 1 else f"{printable(name)}: "
-            skipped = one.skipped.count
+    with work.work_session(running):
+        collections, kernel, opened = open_collections(files, reading, similarity, columns=extra)
+        say(f"{opened.first.source}: {opened.about}", running.quiet)
+        notes = [f"The samples were {opened.about}."] if opened.guessed else []
+        for name, collection in collections.items():
+            prefix = "" if len(collections) == 1 else f"{printable(name)}: "
+            skipped = collection.skipped.count
             if skipped:
-                were = "record was" if skipped == 1 else "records were"
-                notes.append(f"{named}{skipped:,} broken {were} left out.")
-            say(f"{named}{work.counted(one)}", running.quiet)
-        shown: dict[str, Any] = {name: one[show] for name, one in found.items()} if show is not None else {}
-        with work.explained(given):
-            if len(found) == 1:
-                ((name, samples),) = found.items()
+                verb = "record was" if skipped == 1 else "records were"
+                notes.append(f"{prefix}{skipped:,} broken {verb} left out.")
+            say(f"{prefix}{work.describe_count(collection)}", running.quiet)
+        shown_columns: dict[str, Any] = (
+            {name: collection[show] for name, collection in collections.items()} if show is not None else {}
+        )
+        with work.explain_errors(opened):
+            if len(collections) == 1:
+                ((name, samples),) = collections.items()
                 by = samples.labels if reading.by else None
                 if by is None and not _has_folders(samples):
                     samples.labels = None
                 groups = [] if reference is None else list(read(by, len(samples), None).labels)
                 page = vm.report(
-                    samples, kernel, by=by, q=orders, show=shown.get(name), features=features,
-                    reference=named_reference(reference, groups), title=title or printable(name), threshold=threshold,
+                    samples, kernel, by=by, q=orders, show=shown_columns.get(name), features=features,
+                    reference=resolve_reference(reference, groups), title=title or printable(name), threshold=threshold,
                     command=command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
             else:
-                for one in found.values():
-                    bare(one)  # refuses what several collections cannot have
-                    one.labels = None
+                for collection in collections.values():
+                    bare_samples(collection)  # refuses what several collections cannot have
+                    collection.labels = None
                 page = vm.report(
-                    found, kernel, q=orders, show=shown or None, features=features,
-                    reference=named_reference(reference, list(found), files), threshold=threshold,
-                    title=title or printable(" · ".join(found)), command=command or None, notes=notes, rng=running.seed,
+                    collections, kernel, q=orders, show=shown_columns or None, features=features,
+                    reference=resolve_reference(reference, list(collections), files), threshold=threshold,
+                    title=title or printable(" · ".join(collections)), command=command or None, notes=notes,
+                    rng=running.seed,
                 )  # fmt: skip
     check_interrupted()
     page.write(out, overwrite=force)

@@ -1,4 +1,4 @@
-"""vendi schema."""
+"""The command ``vendi schema``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scores in words and tables."""
+"""The command ``vendi score``: scores of files in words and tables, and the gate ``--fail-under``.
+
+The gate asks whether a score is at least a threshold, for certain: its lower bound is compared.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +15,39 @@ import click
 from vendimeter.cli import options
 from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, Solving, option
-from vendimeter.cli.output import Answer
+from vendimeter.cli.output import Answer, Sheet, check_target, emit
 from vendimeter.errors import InputError, brief, digits
 from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
     from vendimeter.cli.inputs import Input
-    from vendimeter.cli.output import Answer, Sheet
 
-__all__ = ["answer_of", "check", "check_gate", "gate_of", "score", "words_and_tables"]
+__all__ = ["answer_of", "check_gate", "describe_result", "enforce_gate", "gate_of", "score"]
 
 
 # --------------------------------------------------------------------------------------------------------------- gates
 
-# --fail-under: whether the score is at least what was asked for, for certain.
-
-NAMED = 5  # groups that a message names
+MAX_NAMED = 5  # groups that a message names
 
 
-def check_gate(least: float | None, orders: Any) -> None:
-    """Refuse what can be no gate, before anything is read."""
-    if least is not None and not math.isfinite(least):
-        raise InputError(f"--fail-under {least:g}; expected a finite number, such as 12.5.")
-    if least is not None and isinstance(orders, list):
+def check_gate(threshold: float | None, orders: Any) -> None:
+    """Raise an error for a threshold that cannot be a gate, before anything is read."""
+    if threshold is not None and not math.isfinite(threshold):
+        raise InputError(f"--fail-under {threshold:g}; expected a finite number, such as 12.5.")
+    if threshold is not None and isinstance(orders, list):
         raise InputError("--fail-under was given with several orders; expected one, such as --q 1.")
 
 
-def gate_of(result: Any, least: float | None) -> dict[str, Any] | None:
+def gate_of(result: Any, threshold: float | None) -> dict[str, Any] | None:
     """The gate, and whether the lower bound of every score meets it; None where there is none."""
-    if least is None:
+    if threshold is None:
         return None
     rows = result.to_dict()
     scores = rows.get("groups", [rows])
-    failed = [row for row in scores if row["low"] is None or row["low"] < least]
+    failed = [row for row in scores if row["low"] is None or row["low"] < threshold]
     lows = [row["low"] for row in scores if row["low"] is not None]
     return {
-        "fail_under": least,
+        "fail_under": threshold,
         "tested": "lower bound",
         "lowest": min(lows) if len(lows) == len(scores) and lows else None,
         "met": not failed,
@@ -55,56 +55,49 @@ def gate_of(result: Any, least: float | None) -> dict[str, Any] | None:
     }
 
 
-def check(answer: Answer, running: Running) -> None:
-    """Say whether the gate was met, and end with exit code 3 where it was not."""
+def enforce_gate(answer: Answer, running: Running) -> None:
+    """Report whether the gate was met, and raise `GateError` (exit code 3) where it was not."""
     gate = answer.gate
     if gate is None:
         return
-    least, lowest = gate["fail_under"], gate["lowest"]
+    threshold, lowest = gate["fail_under"], gate["lowest"]
     if gate["met"]:
-        seen, asked = _apart(lowest, least)
-        say(f"Gate met: the lower bound {seen} is at least {asked}.", running.quiet)
+        bound_text, threshold_text = _distinguishable(lowest, threshold)
+        say(f"Gate met: the lower bound {bound_text} is at least {threshold_text}.", running.quiet)
         return
     failed = gate["failed"]
     if failed:
-        named = ", ".join(brief(label) for label in failed[:NAMED]) + (", …" if len(failed) > NAMED else "")
+        group_words = ", ".join(brief(label) for label in failed[:MAX_NAMED]) + (
+            ", …" if len(failed) > MAX_NAMED else ""
+        )
         raise GateError(
-            f"the gate is not met: the lower bound of {len(failed):,} group{'s' * (len(failed) > 1)} ({named}) is "
-            f"below {digits(least)}, or there is none."
+            f"the gate is not met: the lower bound of {len(failed):,} group{'s' * (len(failed) > 1)} ({group_words}) "
+            f"is below {digits(threshold)}, or there is none."
         )
     if lowest is None:
-        raise GateError(f"the gate is not met: there is no lower bound; expected at least {digits(least)}.")
-    seen, asked = _apart(lowest, least)
+        raise GateError(
+            f"the gate is not met: there is no lower bound; expected at least {digits(threshold)}."
+        )
+    bound_text, threshold_text = _distinguishable(lowest, threshold)
     raise GateError(
-        f"the gate is not met: the lower bound of the score is {seen}; expected at least {asked}."
+        f"the gate is not met: the lower bound of the score is {bound_text}; expected at least {threshold_text}."
     )
 
 
-def _apart(lowest: float, least: float) -> tuple[str, str]:
-    """A bound and what was asked for, with as many digits as it takes to see which is more."""
-    places = 6
-    while (float(f"{lowest:.{places}g}") >= least) != (lowest >= least):
-        places += 1
-    return f"{lowest:.{places}g}", digits(least)
+def _distinguishable(lowest: float, threshold: float) -> tuple[str, str]:
+    """Format a bound and its threshold with as many digits as it takes to see which is larger."""
+    digit_count = 6
+    while (float(f"{lowest:.{digit_count}g}") >= threshold) != (lowest >= threshold):
+        digit_count += 1
+    return f"{lowest:.{digit_count}g}", digits(threshold)
 
 
 # ------------------------------------------------------------------------------------------------------------- scoring
 
-# vendi score.
-
 # Columns that tell which prompt a list of answers belongs to, by the names that data sets give them.
-UNITS = (
-    "prompt",
-    "prompt_id",
-    "question",
-    "question_id",
-    "instruction",
-    "query",
-    "input",
-    "image_id",
-    "image",
-    "id",
-)
+UNIT_COLUMNS = (
+    "prompt", "prompt_id", "question", "question_id", "instruction", "query", "input", "image_id", "image", "id",
+)  # fmt: skip
 
 
 @click.command(
@@ -159,8 +152,6 @@ def score(
     .sdf), sequences (.fasta), a folder of pictures, a Hugging Face dataset on disk, or - for standard input; text files
     may be gzipped. The result goes to standard output, everything else to standard error.
     """
-    from vendimeter.cli.output import check_target, emit
-
     check_target(output, files, save, shared=[checkpoint])
     if output.table in ("means", "differences") and groups is None:
         raise click.UsageError(f"--table {output.table} is of lists of samples; expected --groups NAME, too.")
@@ -169,7 +160,7 @@ def score(
         save=save, overwrite=output.force, fail_under=fail_under,
     )  # fmt: skip
     emit(answer, output, running.quiet)
-    check(answer, running)
+    enforce_gate(answer, running)
 
 
 def answer_of(
@@ -187,45 +178,50 @@ def answer_of(
     overwrite: bool = False,
     fail_under: float | None = None,
 ) -> Answer:
-    """Read, guess, score: what the command gives."""
+    """Read the files and score them: the answer of ``vendi score``."""
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer
-    from vendimeter.errors import InputError
 
     solving = solving or Solving()
     orders = work.orders_of(q)
     work.check_solving(solving)
     check_gate(fail_under, orders)
     if groups is not None:
-        asked = {"column": reading.column, "weight": reading.weight, "checkpoint": checkpoint, "save": save}
-        _refuse_for_lists({**asked, **solving.given, "fail-under": fail_under}, orders)
+        other_options = {
+            "column": reading.column,
+            "weight": reading.weight,
+            "checkpoint": checkpoint,
+            "save": save,
+        }
+        _refuse_for_lists({**other_options, **solving.as_keywords, "fail-under": fail_under}, orders)
         reading = replace(reading, column=groups)
         if unit is None and reading.by:
-            unit = _unit(files, reading)
+            unit = _guess_unit(files, reading)
     elif unit is not None:
         raise InputError(
             "--unit was given without --groups; expected the column with the lists: --groups NAME."
         )
-    with work.working(running) as said:
+    with work.work_session(running) as warning_texts:
         extra = [name for name in (unit,) if name is not None and groups is not None]
-        given = work.looked_at(files, reading, similarity, running, columns=extra, lists=groups is not None)
-        with work.explained(given):
+        opened = work.open_and_announce(
+            files, reading, similarity, running, columns=extra, lists=groups is not None
+        )
+        with work.explain_errors(opened):
             if groups is not None:
-                answer = _of_lists(files, given, reading, running, orders, groups, unit)
+                answer = _score_lists(files, opened, reading, running, orders, groups, unit)
             else:
-                result, count = _scored(
-                    files, given, reading, running, orders, solving, checkpoint, save, overwrite
+                result, count = _compute(
+                    files, opened, reading, running, orders, solving, checkpoint, save, overwrite
                 )
-                words, sheets = words_and_tables(result)
-                source = work.source_of(files, given, count)
+                words, sheets = describe_result(result)
+                source = work.source_of(files, opened, count)
                 answer = Answer("score", result.to_dict(), words, sheets, source, running.seed)
                 answer.gate = gate_of(result, fail_under)
-    return work.finished(answer, said)
+    return work.add_warnings(answer, warning_texts)
 
 
-def _scored(
+def _compute(
     files: tuple[str, ...],
-    given: Input,
+    opened: Input,
     reading: Reading,
     running: Running,
     orders: Any,
@@ -236,62 +232,66 @@ def _scored(
 ) -> tuple[Any, int]:
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.errors import InputError
 
-    first = given.first
+    first = opened.first
     grouped = bool(reading.by) or first.is_group
-    if grouped and (unused := solving.given.keys() - {"memory"}):
-        named = ", ".join(f"--{name}" for name in sorted(unused))
-        raise InputError(f"{named} and groups were asked for; groups are scored exactly. Leave {named} away.")
-    chosen = vm.kernels.as_kernel(given.kernel)
-    kept = checkpoint is not None or save is not None
-    reason = _cannot_stream(given, chosen, solving)
-    if kept and reason is not None:
-        named = "--checkpoint" if checkpoint is not None else "--save"
-        raise InputError(f"{named} is for runs that stream, and this one cannot: {reason}.")
-    if reason is None and (kept or given.is_much()):
+    if grouped and (unused := solving.as_keywords.keys() - {"memory"}):
+        option_words = ", ".join(f"--{name}" for name in sorted(unused))
+        raise InputError(
+            f"{option_words} and groups were asked for; groups are scored exactly. Leave {option_words} away."
+        )
+    kernel = vm.kernels.as_kernel(opened.kernel)
+    is_saved = checkpoint is not None or save is not None
+    reason = _reason_not_to_stream(opened, kernel, solving)
+    if is_saved and reason is not None:
+        option_words = "--checkpoint" if checkpoint is not None else "--save"
+        raise InputError(f"{option_words} is for runs that stream, and this one cannot: {reason}.")
+    if reason is None and (is_saved or opened.exceeds_memory()):
         from vendimeter.cli.fingerprints import reading_fingerprint
-        from vendimeter.cli.streaming import streamed
+        from vendimeter.cli.streaming import score_batches
 
         fingerprint = None
         if checkpoint is not None:
-            described = {
+            read_options = {
                 name: value for name, value in vars(reading).items() if value not in (None, (), False)
             }
             fingerprint = reading_fingerprint(
-                files, {**described, "grouped": grouped, "seed": running.seed}, chosen, checkpoint=checkpoint
+                files,
+                {**read_options, "grouped": grouped, "seed": running.seed},
+                kernel,
+                checkpoint=checkpoint,
             )
-        result, count = streamed(
-            given, chosen, orders, grouped=grouped, memory=solving.memory, seed=running.seed, checkpoint=checkpoint,
+        result, count = score_batches(
+            opened, kernel, orders, grouped=grouped, memory=solving.memory, seed=running.seed, checkpoint=checkpoint,
             fingerprint=fingerprint, quiet=running.quiet, files=files, form=reading.ending, limit=reading.limit,
             save_to=save, overwrite=overwrite,
         )  # fmt: skip
-        work.say(work.noted(given, reading, count), running.quiet)
+        work.say(work.describe_reading(opened, reading, count), running.quiet)
         left_out = first.skipped.count
         if left_out and not grouped:
             result = result.noted(left_out=left_out)
         return result, count
-    held = work.whole(given, running, reading)
+    samples = work.read_all(opened, running, reading)
     if grouped:
-        return vm.score_groups(held, given.kernel, q=orders, rng=running.seed), len(held)
-    return vm.score(held, given.kernel, q=orders, rng=running.seed, **solving.given), len(held)
+        return vm.score_groups(samples, opened.kernel, q=orders, rng=running.seed), len(samples)
+    return vm.score(samples, opened.kernel, q=orders, rng=running.seed, **solving.as_keywords), len(samples)
 
 
-def _cannot_stream(given: Input, kernel: Any, solving: Solving) -> str | None:
-    """Why all samples are held at once; None where one pass will do."""
+def _reason_not_to_stream(opened: Input, kernel: Any, solving: Solving) -> str | None:
+    """Why all samples must be in memory at once; None where one pass is enough."""
     if kernel.needs_all is not None:
         return f"with the kernel {kernel!r} {kernel.needs_all}"
-    if given.first.is_group:
+    if opened.first.is_group:
         return "lists of samples are scored one by one"
-    if unused := [f"--{name}" for name in ("tol", "method") if name in solving.given]:
+    if unused := [f"--{name}" for name in ("tol", "method") if name in solving.as_keywords]:
         return f"{' and '.join(unused)} asks for a solver that holds all samples"
     return None
 
 
-# ------------------------------------------------------------------------------------------- lists, averaged over
+# ------------------------------------------------------------------------------------------------------ means of lists
 
 
-def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
+def _guess_unit(files: tuple[str, ...], reading: Reading) -> str | None:
     """The column that tells which prompt a list belongs to, by its name; None where there is none."""
     from vendimeter.data.collection import Broken
     from vendimeter.io.reading import _readers
@@ -300,147 +300,147 @@ def _unit(files: tuple[str, ...], reading: Reading) -> str | None:
     if any(file.is_pipe for file in files_of(list(files), reading.ending)):
         return None  # it can be read only once
     names = _readers(list(files), reading.ending, Broken(), **reading.budget)[0].names()
-    taken = {reading.column, *reading.by}
-    return next((name for name in UNITS if name in names and name not in taken), None)
+    used_columns = {reading.column, *reading.by}
+    return next((name for name in UNIT_COLUMNS if name in names and name not in used_columns), None)
 
 
-def _refuse_for_lists(asked: dict[str, Any], orders: Any) -> None:
-    """Lists are scored exactly, each by itself, with one order; their mean has a standard error, and no bound."""
-    from vendimeter.errors import InputError
-
+def _refuse_for_lists(option_values: dict[str, Any], orders: Any) -> None:
+    """Refuse options that do not apply to lists: these are scored exactly, and their mean has no bound."""
     if isinstance(orders, list):
         raise InputError(
             f"--groups takes one order, and {len(orders)} were given; expected one, such as --q 1."
         )
-    named = [f"--{name}" for name, value in asked.items() if value is not None]
-    if named:
+    option_words = [f"--{name}" for name, value in option_values.items() if value is not None]
+    if option_words:
         raise InputError(
-            f"--groups and {' and '.join(named)} were given; expected --groups without, because every list is scored "
-            "exactly and by itself, and their mean has no bound. Leave one of them away."
+            f"--groups and {' and '.join(option_words)} were given; expected --groups without, because every list is "
+            "scored exactly and by itself, and their mean has no bound. Leave one of them away."
         )
 
 
-def _of_lists(
+def _score_lists(
     files: tuple[str, ...],
-    given: Input,
+    opened: Input,
     reading: Reading,
     running: Running,
     orders: Any,
     groups: str,
     unit: str | None,
 ) -> Answer:
-    """Lists of samples, each scored by itself, and means over them."""
+    """Score each list of samples by itself, and average over lists."""
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet
-    from vendimeter.errors import InputError
 
-    if not given.first.is_group:
+    if not opened.first.is_group:
         raise InputError(
-            f"the column {groups!r} holds {given.first.kind or 'other values'}, not lists of texts; expected lists for "
-            "--groups. For one sample a record take --column."
+            f"the column {groups!r} holds {opened.first.kind or 'other values'}, not lists of texts; expected lists "
+            "for --groups. For one sample a record take --column."
         )
-    held = work.whole(given, running, reading)
-    scores = vm.score_groups([list(one) for one in held.samples], given.kernel, q=orders, rng=running.seed)
-    labels = list(held.labels) if held.labels is not None and reading.by else None
-    units = None if unit is None else [str(value) for value in held[unit]]
-    found = scores.mean(by=labels, unit=units)
-    if labels is not None and len(found) > 1:
-        if found.differences:
+    samples = work.read_all(opened, running, reading)
+    scores = vm.score_groups(
+        [list(item) for item in samples.samples], opened.kernel, q=orders, rng=running.seed
+    )
+    labels = list(samples.labels) if samples.labels is not None and reading.by else None
+    units = None if unit is None else [str(value) for value in samples[unit]]
+    mean_scores = scores.mean(by=labels, unit=units)
+    if labels is not None and len(mean_scores) > 1:
+        if mean_scores.differences:
             about = f"Compared in pairs over the column {unit!r} (--unit changes that)."
         elif unit is None:
             about = "No pairs: --unit NAME names the column that lists share, such as the prompt."
         else:
             about = f"No pairs: no value of the column {unit!r} comes again with another label; --unit names another."
         work.say(about, running.quiet)
-    means: dict[str, list[Any]] = {} if labels is None else {"group": [one.label for one in found]}
+    means: dict[str, list[Any]] = {} if labels is None else {"group": [item.label for item in mean_scores]}
     means |= {
-        "mean": [one.mean for one in found],
-        "standard error": [one.standard_error for one in found],
-        "lists": [one.units for one in found],
+        "mean": [item.mean for item in mean_scores],
+        "standard error": [item.standard_error for item in mean_scores],
+        "lists": [item.units for item in mean_scores],
     }
     # In the terminal under the name that the user gave; in files under one that no other column has.
     sheets = [Sheet("means", means, bar="mean", digits=5, headings={"group": " and ".join(reading.by)})]
-    pairs = found.differences
+    pairs = mean_scores.differences
     if pairs:
         columns = {
-            "first": [one.first for one in pairs],
-            "second": [one.second for one in pairs],
-            "difference": [one.mean for one in pairs],
-            "standard error": [one.standard_error for one in pairs],
-            "pairs": [one.units for one in pairs],
+            "first": [item.first for item in pairs],
+            "second": [item.second for item in pairs],
+            "difference": [item.mean for item in pairs],
+            "standard error": [item.standard_error for item in pairs],
+            "pairs": [item.units for item in pairs],
         }
         sheets.append(Sheet("differences", columns, title="Differences (first − second), in pairs", digits=4))
-    each = scores.to_dict()
-    result = {"kernel": each["kernel"], "unit": unit, **found.to_dict(), "groups": each["groups"]}
-    sheets.append(replace(words_and_tables(scores)[1][0], visible=()))
+    group_scores = scores.to_dict()
+    result = {
+        "kernel": group_scores["kernel"],
+        "unit": unit,
+        **mean_scores.to_dict(),
+        "groups": group_scores["groups"],
+    }
+    sheets.append(replace(describe_result(scores)[1][0], visible=()))
     order = "" if float(scores.q) == 1 else f" of order {scores.q:g}"
     words = f"Mean Vendi Score{order} over {len(scores):,} lists"
-    if found.left_out:
-        words += f"; {found.left_out:,} of them empty, and left out"
-    return Answer("score", result, words, sheets, work.source_of(files, given, len(held)), running.seed)
+    if mean_scores.left_out:
+        words += f"; {mean_scores.left_out:,} of them empty, and left out"
+    return Answer("score", result, words, sheets, work.source_of(files, opened, len(samples)), running.seed)
 
 
 # ------------------------------------------------------------------------------------------------------------- wording
 
 
-def words_and_tables(result: Any) -> tuple[str, list[Sheet]]:
+def describe_result(result: Any) -> tuple[str, list[Sheet]]:
     """A Score, a Profile or GroupScores as words and tables."""
-    from vendimeter.cli.output import Sheet
-
     if hasattr(result, "labels"):
-        return _groups(result)
+        return _describe_groups(result)
     scores = [result] if hasattr(result, "bounds") else list(result.values())
     columns = {
-        "order q": [_order(one.q) for one in scores],
-        "score": [float(one) for one in scores],
-        "low": [one.bounds[0] for one in scores],
-        "high": [one.bounds[1] for one in scores],
-        "level": [one.level for one in scores],
-        "n": [one.n for one in scores],
-        "method": [one.method for one in scores],
+        "order q": [_order_number(score.q) for score in scores],
+        "score": [float(score) for score in scores],
+        "low": [score.bounds[0] for score in scores],
+        "high": [score.bounds[1] for score in scores],
+        "level": [score.level for score in scores],
+        "n": [score.n for score in scores],
+        "method": [score.method for score in scores],
     }
     if len(scores) == 1:
-        return _score(scores[0]), [Sheet("scores", columns, digits=10, visible=())]
+        return _describe_score(scores[0]), [Sheet("scores", columns, digits=10, visible=())]
     words = f"Vendi Scores of {scores[0].n:,} items"
     return words, [Sheet("scores", columns, visible=("order q", "score", "low", "high", "level"))]
 
 
-def _order(q: float) -> float | int:
+def _order_number(q: float) -> float | int:
     """An order as one writes it: 1, not 1.0."""
     return int(q) if float(q).is_integer() else float(q)
 
 
-def _score(score: Any) -> str:
+def _describe_score(score: Any) -> str:
     from vendimeter.results.score import percentage
 
     name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
     low, high = score.bounds
-    narrow = score.half_width <= 1e-6 * score
+    is_narrow = score.half_width <= 1e-6 * score
     within = (
-        f"is within {score.half_width:.0e} of that" if narrow else f"lies between {low:.6g} and {high:.6g}"
+        f"is within {score.half_width:.0e} of that" if is_narrow else f"lies between {low:.6g} and {high:.6g}"
     )
     claim = (
         f"with {percentage(score.confidence)} confidence" if score.level == "probabilistic" else score.level
     )
-    exact = f"The exact score {within} ({claim})."
+    bounds_sentence = f"The exact score {within} ({claim})."
     if score.level == "none":
-        exact = "Nothing is claimed of its error."
+        bounds_sentence = "Nothing is claimed of its error."
     elif low == high:
-        exact = f"The score is exact ({claim})."
+        bounds_sentence = f"The score is exact ({claim})."
     removed = score.diagnostics.get("removed_mass", 0.0)
-    projected = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
+    projection_sentence = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
     items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
-    return f"{name}: {score:.4f}\nAs diverse as {items}, out of {score.n:,}. {exact}{projected}"
+    return f"{name}: {score:.4f}\nAs diverse as {items}, out of {score.n:,}. {bounds_sentence}{projection_sentence}"
 
 
-def _groups(groups: Any) -> tuple[str, list[Sheet]]:
-    from vendimeter.cli.output import Sheet
+def _describe_groups(groups: Any) -> tuple[str, list[Sheet]]:
     from vendimeter.present.tables import ranked
 
     data = groups._long()
     several = len(set(data["q"])) > 1
-    columns = {"group": data["group"], "items": data["n"], "q": [_order(q) for q in data["q"]]}
+    columns = {"group": data["group"], "items": data["n"], "q": [_order_number(q) for q in data["q"]]}
     columns |= {name: data[name] for name in ("score", "low", "high", "level")}
     sheet = Sheet(
         "scores", columns, digits=4, shown=40, bar=None if several else "score",

@@ -1,4 +1,4 @@
-"""vendi select."""
+"""The command ``vendi select``."""
 
 from __future__ import annotations
 
@@ -56,28 +56,28 @@ def select(
     from vendimeter.errors import InputError
 
     check_target(output, files)
-    order = work.one_order(q)
+    order = work.single_order(q)
     if reading.weight is not None:
         raise InputError(
             f"--weight {reading.weight} was given, and items are chosen one by one; leave it away."
         )
-    with work.working(running) as said:
-        given = work.looked_at(files, reading, similarity, running)
-        with work.explained(given):
-            held = work.whole(given, running, reading)
-            found: dict[str, Any] = {
-                "kernel": given.kernel,
+    with work.work_session(running) as warning_texts:
+        opened = work.open_and_announce(files, reading, similarity, running)
+        with work.explain_errors(opened):
+            samples = work.read_all(opened, running, reading)
+            arguments: dict[str, Any] = {
+                "kernel": opened.kernel,
                 "method": method,
                 "q": order,
                 "rng": running.seed,
             }
-            found["compare"] = not only
+            arguments["compare"] = not only
             if reading.by:
-                quotas = _quotas(list(held.labels), count)
-                result = vm.select(held, quotas=quotas, by=held.labels, **found)
+                quotas = _quotas(list(samples.labels), count)
+                result = vm.select(samples, quotas=quotas, by=samples.labels, **arguments)
             else:
-                result = vm.select(held, count, **found)
-    columns = work.items_of(held, result.indices.tolist())
+                result = vm.select(samples, count, **arguments)
+    columns = work.item_columns(samples, result.indices.tolist())
     columns = {"rank": list(range(1, result.k + 1)), **columns, "gain": result.gains.tolist()}
     methods = {"method": list(result.comparison), "score": list(result.comparison.values())}
     sheets = [Sheet("chosen", columns, digits=5, shown=40)]
@@ -91,10 +91,10 @@ def select(
         result.to_dict(),
         result.summary(),
         sheets,
-        work.source_of(files, given, len(held)),
+        work.source_of(files, opened, len(samples)),
         running.seed,
     )
-    emit(work.finished(answer, said), output, running.quiet)
+    emit(work.add_warnings(answer, warning_texts), output, running.quiet)
 
 
 def _quotas(labels: list[object], count: int) -> dict[object, int]:
@@ -112,12 +112,12 @@ def _quotas(labels: list[object], count: int) -> dict[object, int]:
     if count > len(labels):
         raise InputError(f"-k {count:,} items were asked for and there are {len(labels):,}; expected fewer.")
     quotas = dict.fromkeys(sizes, 0)
-    left = count
-    while left:
+    remaining = count
+    while remaining:
         open_groups = [label for label in quotas if quotas[label] < sizes[label]]
-        for label in open_groups[:left] if left < len(open_groups) else open_groups:
-            share = max(1, left // len(open_groups)) if left >= len(open_groups) else 1
-            taken = min(share, sizes[label] - quotas[label], left)
-            quotas[label] += taken
-            left -= taken
+        for label in open_groups[:remaining] if remaining < len(open_groups) else open_groups:
+            equal_share = max(1, remaining // len(open_groups)) if remaining >= len(open_groups) else 1
+            added = min(equal_share, sizes[label] - quotas[label], remaining)
+            quotas[label] += added
+            remaining -= added
     return {label: quota for label, quota in quotas.items() if quota}

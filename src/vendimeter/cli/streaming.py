@@ -14,29 +14,29 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from vendimeter.cli.checkpoints import Checkpoint, Place
+from vendimeter.cli.checkpoints import Checkpoint, RunPosition
 from vendimeter.cli.commands import Stopped
 from vendimeter.cli.fingerprints import items_expected
 from vendimeter.cli.inputs import Input
-from vendimeter.cli.merge import refuse_existing, save
+from vendimeter.cli.merge import DEFAULT_MEMORY, refuse_existing, save
 from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
 from vendimeter.present.progress import FIRST, Progress
 from vendimeter.streams.accumulator import Accumulator
 from vendimeter.streams.grouped import GroupAccumulator
 
-__all__ = ["streamed"]
+__all__ = ["score_batches"]
 
-MEMORY = "1 GiB"  # for groups, unless the user says otherwise
-SPACING = (
-    20  # times as long as the last one took, at least, until the next checkpoint: at most 5 % go into them
+# Time to the next checkpoint over the time that the last one took, at least: at most 5 % go into them.
+SAVE_SPACING = 20
+RATE_WINDOW = 10.0  # seconds over which the rate is averaged
+STOP_MESSAGE = (
+    "\nStopping after this batch, to save it; Ctrl-C again stops at once, at the last checkpoint.\n"
 )
-WINDOW = 10.0  # seconds over which the rate is taken
-STOPPING = "\nStopping after this batch, to save it; Ctrl-C again stops at once, at the last checkpoint.\n"
 
 
-def streamed(
-    given: Input,
+def score_batches(
+    opened: Input,
     kernel: Kernel,
     orders: Any,
     *,
@@ -62,8 +62,8 @@ def streamed(
 
     Parameters
     ----------
-    given : Input
-        The batches; counts of records that were left out are in ``given.first.skipped`` afterwards.
+    opened : Input
+        The batches; counts of records that were left out are in ``opened.first.skipped`` afterwards.
     kernel : Kernel
         One that can be accumulated.
     orders : float, str or list of them
@@ -106,150 +106,164 @@ def streamed(
     """
     if save_to is not None:
         refuse_existing(save_to, overwrite)
-    memory = MEMORY if memory is None else memory
+    memory = DEFAULT_MEMORY if memory is None else memory
     with ExitStack() as stack:
-        saved = None
+        run_checkpoint = None
         if checkpoint is not None:
             if fingerprint is None:
                 raise TypeError("a checkpoint needs the fingerprint of what is read")
-            saved = stack.enter_context(Checkpoint(checkpoint, {**fingerprint, "seed": seed}))
-        found = None if saved is None else saved.load(kernel, grouped=grouped, memory=memory)
+            run_checkpoint = stack.enter_context(Checkpoint(checkpoint, {**fingerprint, "seed": seed}))
+        resumed = (
+            None if run_checkpoint is None else run_checkpoint.load(kernel, grouped=grouped, memory=memory)
+        )
         total: Any
-        total, place = found or (None, Place())
+        total, position = resumed or (None, RunPosition())
         if total is None and grouped:
-            spill = stack.enter_context(tempfile.TemporaryDirectory()) if saved is None else saved.spill
+            spill = (
+                stack.enter_context(tempfile.TemporaryDirectory())
+                if run_checkpoint is None
+                else run_checkpoint.spill
+            )
             total = GroupAccumulator(kernel, rng=seed, memory=memory, spill=spill)
         elif total is None:
             total = Accumulator(kernel, rng=seed)
-        skipped = given.first.skipped
-        if place.finished:
-            skipped.count, skipped.records = place.left_out, place.records
+        skipped = opened.first.skipped
+        if position.finished:
+            skipped.count, skipped.records = position.left_out, position.records
         else:
-            shown = False if quiet else None
-            pace = _Pace(place.items, [] if quiet else files, form, limit)
+            show_progress = False if quiet else None
+            pace = _Pace(position.items, [] if quiet else files, form, limit)
             try:
-                _run(given, total, place, saved, every, shown, pace)
+                _run(opened, total, position, run_checkpoint, every, show_progress, pace)
             except KeyboardInterrupt as error:
-                if saved is not None:
-                    error.add_note(saved.how_to_go_on())
+                if run_checkpoint is not None:
+                    error.add_note(run_checkpoint.resume_hint())
                 raise
         if save_to is not None:
             save(total, save_to, overwrite, left_out=skipped.count)
         result: Any = total.score(orders)
     if skipped.count and not grouped:
         result = result.noted(left_out=skipped.count)
-    return result, place.items
+    return result, position.items
 
 
 def _run(
-    given: Input,
+    opened: Input,
     total: Any,
-    place: Place,
-    saved: Checkpoint | None,
+    position: RunPosition,
+    checkpoint: Checkpoint | None,
     every: float,
-    shown: bool | None,
+    show_progress: bool | None,
     pace: _Pace,
 ) -> None:
     """Add all batches that are not in the sum yet."""
-    batches = iter(given.batches)
-    skipped = given.first.skipped
-    with _Stops(quiet=shown is False) if saved is not None else _Never() as stops:
-        if saved is not None and place.batches:
-            _pass_over(batches, place, saved, stops, shown)
-        due = time.monotonic() if not place.batches else time.monotonic() + every
-        with Progress("Items" if not place.items else f"Items after {place.items:,}", shown) as progress:
+    batches = iter(opened.batches)
+    skipped = opened.first.skipped
+    with (
+        _DeferredSignals(quiet=show_progress is False) if checkpoint is not None else _NoDeferral() as signals
+    ):
+        if checkpoint is not None and position.batches:
+            _skip_batches(batches, position, checkpoint, signals, show_progress)
+        next_save = time.monotonic() if not position.batches else time.monotonic() + every
+        with Progress(
+            "Items" if not position.items else f"Items after {position.items:,}", show_progress
+        ) as progress:
             pace.begin()
             for batch in batches:
                 total.update(batch)
-                place.batches, place.items = place.batches + 1, place.items + len(batch)
-                progress.step(pace.fraction(place.items), pace.note(place.items))
-                if saved is not None and (stops.asked or time.monotonic() >= due):
-                    place.left_out, place.records = skipped.count, list(skipped.records)
-                    begin = time.monotonic()
-                    saved.save(total, place)
-                    end = time.monotonic()
-                    due = end + max(every, SPACING * (end - begin))
-                if stops.asked:
-                    raise Stopped(stops.asked)
-        if saved is not None:
-            place.left_out, place.records = skipped.count, list(skipped.records)
-            place.finished = True
-            saved.save(total, place)
-            if stops.asked:
-                raise Stopped(stops.asked)
+                position.batches, position.items = position.batches + 1, position.items + len(batch)
+                progress.step(pace.fraction(position.items), pace.note(position.items))
+                if checkpoint is not None and (signals.signal_number or time.monotonic() >= next_save):
+                    position.left_out, position.records = skipped.count, list(skipped.records)
+                    save_start = time.monotonic()
+                    checkpoint.save(total, position)
+                    save_end = time.monotonic()
+                    next_save = save_end + max(every, SAVE_SPACING * (save_end - save_start))
+                if signals.signal_number:
+                    raise Stopped(signals.signal_number)
+        if checkpoint is not None:
+            position.left_out, position.records = skipped.count, list(skipped.records)
+            position.finished = True
+            checkpoint.save(total, position)
+            if signals.signal_number:
+                raise Stopped(signals.signal_number)
 
 
-def _pass_over(
-    batches: Iterator[Collection], place: Place, saved: Checkpoint, stops: _Never, shown: bool | None
+def _skip_batches(
+    batches: Iterator[Collection],
+    position: RunPosition,
+    checkpoint: Checkpoint,
+    signals: _NoDeferral,
+    show_progress: bool | None,
 ) -> None:
-    """Read the batches that are in the sum already: what comes after them is then what came after them before."""
+    """Read and discard the batches that are in the sum already, so that the next one continues the run."""
     items = 0
-    with Progress("Reading on to where the run was", shown) as progress:
-        for number in range(place.batches):
+    with Progress("Reading on to where the run was", show_progress) as progress:
+        for number in range(position.batches):
             batch = next(batches, None)
             items += 0 if batch is None else len(batch)
-            if stops.asked:
-                raise Stopped(stops.asked)
-            if batch is None or items > place.items:
-                raise saved.misread(place, items)
-            progress.step((number + 1) / place.batches)
-    if items != place.items:
-        raise saved.misread(place, items)
+            if signals.signal_number:
+                raise Stopped(signals.signal_number)
+            if batch is None or items > position.items:
+                raise checkpoint.mismatch_error(position, items)
+            progress.step((number + 1) / position.batches)
+    if items != position.items:
+        raise checkpoint.mismatch_error(position, items)
 
 
 class _Pace:
-    """How quick the run is, and how far."""
+    """The rate of a run, and the fraction of it that is done."""
 
     def __init__(self, start: int, files: Sequence[str], form: str | None, limit: int | None):
         self._start = start
         self._reading = (files, form, limit) if files else None
         self._expected: float | None = None
-        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), start)])
+        self._history: deque[tuple[float, int]] = deque([(time.monotonic(), start)])
 
     def begin(self) -> None:
-        """From now on time counts."""
-        self._seen[0] = (time.monotonic(), self._start)
+        """Start the clock."""
+        self._history[0] = (time.monotonic(), self._start)
 
     def fraction(self, items: int) -> float | None:
-        """The share of what this run has to do that is done, from which the time left follows, resumed or not."""
+        """The share of the items of this run (not of those before it was resumed) that is done."""
         # Files are looked at only where the run is long enough for a line to be shown.
-        if self._reading is not None and time.monotonic() - self._seen[0][0] >= FIRST:
+        if self._reading is not None and time.monotonic() - self._history[0][0] >= FIRST:
             self._expected, self._reading = items_expected(*self._reading), None
         if self._expected is None or self._expected <= self._start:
             return None
         return (items - self._start) / (self._expected - self._start)
 
     def note(self, items: int) -> str:
-        """Items so far, and how many a second."""
+        """The number of items so far, and their rate."""
         now = time.monotonic()
-        self._seen.append((now, items))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW:
-            self._seen.popleft()
-        begin, before = self._seen[0]
-        rate = (items - before) / max(now - begin, 1e-9)
+        self._history.append((now, items))
+        while len(self._history) > 2 and now - self._history[1][0] >= RATE_WINDOW:
+            self._history.popleft()
+        window_start, items_before = self._history[0]
+        rate = (items - items_before) / max(now - window_start, 1e-9)
         return f"{items:,} items, {rate:,.{0 if rate >= 10 else 1}f} items/s"
 
 
-class _Never:
-    """No interruption is waited for: it comes at once."""
+class _NoDeferral:
+    """A context in which interruptions are not deferred."""
 
-    asked: int | None = None  # the number of the signal
+    signal_number: int | None = None  # the number of the signal
 
-    def __enter__(self) -> _Never:
+    def __enter__(self) -> _NoDeferral:
         return self
 
     def __exit__(self, *_: object) -> None:
         return None
 
 
-class _Stops(_Never):
-    """Interruptions wait for the end of a batch within this block, once; the second comes at once."""
+class _DeferredSignals(_NoDeferral):
+    """A context that defers the first interruption to the end of a batch; the second one comes at once."""
 
     def __init__(self, quiet: bool):
         self._quiet = quiet
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> _Stops:
+    def __enter__(self) -> _DeferredSignals:
         if threading.current_thread() is threading.main_thread():  # others may not set handlers
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 number = getattr(signal, name, None)  # not every system has all
@@ -259,14 +273,14 @@ class _Stops(_Never):
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.signal_number:
             raise Stopped(number)
-        self.asked = number
+        self.signal_number = number
         if not self._quiet:
             # Not through sys.stderr, which may be in the middle of a write; and the terminal may be gone.
             with suppress(OSError):
-                os.write(2, STOPPING.encode())
+                os.write(2, STOP_MESSAGE.encode())
 
     def __exit__(self, *_: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        for number, previous in self._before.items():
+            signal.signal(number, previous)

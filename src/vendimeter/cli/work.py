@@ -1,4 +1,4 @@
-"""What every command that reads does: says what it takes the samples for, works, and says what went otherwise."""
+"""Steps that all reading commands share: open the input, say what it was taken for, collect warnings, check options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
-from vendimeter.cli.inputs import Input, opened
+from vendimeter.cli.inputs import Input, open_input
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
 from vendimeter.cli.output import Answer, Source
 from vendimeter.data.collection import Collection
@@ -22,41 +22,47 @@ from vendimeter.present.terminal import is_terminal, say
 from vendimeter.spectrum import parse_orders
 
 __all__ = [
+    "add_warnings",
     "check_solving",
-    "counted",
-    "explained",
-    "finished",
-    "items_of",
-    "looked_at",
-    "noted",
-    "one_order",
+    "describe_count",
+    "describe_reading",
+    "explain_errors",
+    "item_columns",
+    "open_and_announce",
     "orders_of",
+    "read_all",
     "refuse_groups",
+    "single_order",
     "source_of",
-    "whole",
-    "working",
+    "work_session",
 ]
 
-OURS = (ToleranceWarning, CacheWarning, UserWarning)
+OWN_WARNINGS = (ToleranceWarning, CacheWarning, UserWarning)
 
 
 @contextmanager
-def working(running: Running) -> Iterator[list[str]]:
-    """Work with the progress line that was asked for; warnings are collected, and said at the end."""
-    said: list[str] = []
-    shown = showing(False if running.quiet else None)
-    with warnings.catch_warnings(record=True) as caught, shown, telling(None if running.quiet else _waiting):
+def work_session(running: Running) -> Iterator[list[str]]:
+    """Show progress unless quiet, and collect warnings into the list that it yields; they are printed at the end."""
+    texts: list[str] = []
+    progress = showing(False if running.quiet else None)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        progress,
+        telling(None if running.quiet else _announce_wait),
+    ):
         warnings.simplefilter("always")
         try:
-            yield said
+            yield texts
         finally:
-            found = [str(one.message) for one in caught if issubclass(one.category, OURS)]
-            said.extend(dict.fromkeys(found))
-    for text in said:
+            messages = [
+                str(warning.message) for warning in caught if issubclass(warning.category, OWN_WARNINGS)
+            ]
+            texts.extend(dict.fromkeys(messages))
+    for text in texts:
         say(f"Warning: {text}", running.quiet)
 
 
-def _waiting(file: File) -> None:
+def _announce_wait(file: File) -> None:
     """Say what is waited for, so that a pipe that nobody writes to is not taken for a long computation."""
     if file.path is None and is_terminal(sys.stdin):
         end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
@@ -65,7 +71,7 @@ def _waiting(file: File) -> None:
         say(f"Waiting for {file}: nothing has been written to it yet.")
 
 
-def looked_at(
+def open_and_announce(
     files: Sequence[str],
     reading: Reading,
     similarity: Similarity,
@@ -75,65 +81,65 @@ def looked_at(
     lists: bool = False,
 ) -> Input:
     """Open the files and say what they are taken for, before the work: it may be a mistake."""
-    given = opened(files, reading, similarity, columns=columns, lists=lists)
-    say(f"{given.first.source}: {given.about}", running.quiet)
-    return given
+    opened = open_input(files, reading, similarity, columns=columns, lists=lists)
+    say(f"{opened.first.source}: {opened.about}", running.quiet)
+    return opened
 
 
 @contextmanager
-def explained(given: Input) -> Iterator[None]:
-    """Add to an error about the samples what they were taken for, and the way out where there is one."""
+def explain_errors(opened: Input) -> Iterator[None]:
+    """Add to errors about the samples what these were taken for, and the way out where there is one."""
     try:
         yield
     except InputError as error:
-        if given.guessed:
-            error.add_note(f"The samples were {given.about}.")
-        if error.option == "skip_broken" and not given.first.skipped.skip:
+        if opened.guessed:
+            error.add_note(f"The samples were {opened.about}.")
+        if error.option == "skip_broken" and not opened.first.skipped.skip:
             error.add_note("With --skip-broken what cannot be read is left out and counted.")
         raise
 
 
-def whole(given: Input, running: Running, reading: Reading) -> Collection:
-    """All samples, and what was read in words."""
-    found = Collection.joined(list(given.batches))
-    say(noted(given, reading, len(found)), running.quiet)
-    return found
+def read_all(opened: Input, running: Running, reading: Reading) -> Collection:
+    """Read all samples, and say how many there are."""
+    samples = Collection.joined(list(opened.batches))
+    say(describe_reading(opened, reading, len(samples)), running.quiet)
+    return samples
 
 
-def noted(given: Input, reading: Reading, count: int) -> str:
-    """How many there are, by what they are grouped and weighted, and what was left out."""
-    first = given.first
+def describe_reading(opened: Input, reading: Reading, count: int) -> str:
+    """The number of samples in words, with their grouping, weights, and what was left out."""
+    first = opened.first
     about = ""
     if reading.by:
         about += f", grouped by {' and '.join(reading.by)}"
     if first.weights is not None:
         about += f", weighted by {reading.weight}"
-    return counted(first, count, about)
+    return describe_count(first, count, about)
 
 
-def counted(read: Collection, count: int | None = None, more: str = "") -> str:
-    """How many there are in what was read, and how many broken records were left out, with the first of them."""
-    count = len(read) if count is None else count
-    about = f"{count:,} {'list' if read.is_group else 'item'}{'' if count == 1 else 's'}{more}"
-    skipped = read.skipped
+def describe_count(collection: Collection, count: int | None = None, more: str = "") -> str:
+    """The number of samples in words, and of broken records that were left out, with the first of them."""
+    count = len(collection) if count is None else count
+    about = f"{count:,} {'list' if collection.is_group else 'item'}{'' if count == 1 else 's'}{more}"
+    skipped = collection.skipped
     if skipped.count:
         place, reason = skipped.records[0]
-        were = "record was" if skipped.count == 1 else "records were"
-        about += f"\n{skipped.count:,} broken {were} left out, such as this: {place} {reason}"
+        verb = "record was" if skipped.count == 1 else "records were"
+        about += f"\n{skipped.count:,} broken {verb} left out, such as this: {place} {reason}"
     return about
 
 
-def source_of(files: Sequence[str], given: Input, count: int | None) -> Source:
-    """What was read, for the result."""
-    kernel = repr(as_kernel(given.kernel))
-    first = given.first
-    return Source(files, first.kind, given.guessed, kernel, count, first.skipped.count)
+def source_of(files: Sequence[str], opened: Input, count: int | None) -> Source:
+    """The source of a result: files, kind, kernel and counts."""
+    kernel = repr(as_kernel(opened.kernel))
+    first = opened.first
+    return Source(files, first.kind, opened.guessed, kernel, count, first.skipped.count)
 
 
 def orders_of(text: str) -> Any:
-    """--q: an order, or a list of them, checked before anything is read."""
-    listed = [one.strip() for one in text.split(",")]
-    orders = listed[0] if len(listed) == 1 else listed
+    """Parse --q: an order, or a list of them, checked before anything is read."""
+    parts = [part.strip() for part in text.split(",")]
+    orders = parts[0] if len(parts) == 1 else parts
     parse_orders(orders)
     return orders
 
@@ -158,28 +164,28 @@ def refuse_groups(reading: Reading, instead: str) -> None:
         )
 
 
-def one_order(text: str) -> str:
-    """--q, where one order is expected."""
+def single_order(text: str) -> str:
+    """Parse --q where one order is expected."""
     if "," in text:
         raise InputError(f"--q {text} names {text.count(',') + 1} orders; expected one here.")
     return orders_of(text)
 
 
-def finished(answer: Answer, said: Sequence[str]) -> Answer:
-    """The answer with the warnings of the work."""
-    answer.warnings.extend(said)
+def add_warnings(answer: Answer, warning_texts: Sequence[str]) -> Answer:
+    """Add warnings to an answer, and return it."""
+    answer.warnings.extend(warning_texts)
     return answer
 
 
-def items_of(collection: Collection, positions: Sequence[int]) -> dict[str, list[Any]]:
-    """Samples for a table: their positions, where they were read, their labels, and themselves where they are text."""
-    places = [int(i) for i in positions]
-    columns: dict[str, list[Any]] = {"item": places, "place": [_place(collection, i) for i in places]}
+def item_columns(collection: Collection, positions: Sequence[int]) -> dict[str, list[Any]]:
+    """Columns of a table of samples: positions, places in files, labels, and the samples where they are text."""
+    indices = [int(i) for i in positions]
+    columns: dict[str, list[Any]] = {"item": indices, "place": [_place(collection, i) for i in indices]}
     if collection.labels is not None:
-        columns["label"] = [_label(collection.labels[i]) for i in places]
+        columns["label"] = [_label(collection.labels[i]) for i in indices]
     samples = collection.samples
     if not collection.is_table and isinstance(samples[0], str | bytes | PurePath):
-        columns["sample"] = [str(samples[i]) for i in places]
+        columns["sample"] = [str(samples[i]) for i in indices]
     return columns
 
 

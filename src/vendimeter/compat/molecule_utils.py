@@ -57,25 +57,25 @@ def get_tanimoto_K(mols: Sequence[Any], fp: str | Callable[[Any], Any] = "morgan
     """
     items = as_items(mols, kernel="get_tanimoto_K")
     if callable(fp):
-        return Jaccard().similarity(_bits(items, fp)).dense()
+        return Jaccard().similarity(_user_fingerprints(items, fp)).dense()
     kernels = {"morgan": Morgan(), "rdk": RDKitFingerprint()}
     if not isinstance(fp, str) or fp not in kernels:
         raise InputError(
             f"fp={brief(fp)}; expected 'morgan', 'rdk', or a function from a molecule to its bits."
         )
-    return kernels[fp].similarity([_without_name(item) for item in items]).dense()
+    return kernels[fp].similarity([_parse_named_smiles(item) for item in items]).dense()
 
 
-def _without_name(item: Any) -> Any:
-    """The molecule of a SMILES with a name behind it, which kernels refuse; anything else as it is."""
+def _parse_named_smiles(item: Any) -> Any:
+    """Parse a SMILES that is followed by a name, which kernels refuse; return anything else as it is."""
     if not isinstance(item, str) or len(item.split(maxsplit=1)) < 2:
         return item
     molecule = get_mol(item)
     return item if molecule is None else molecule
 
 
-def _bits(items: Sequence[Any], fp: Callable[[Any], Any]) -> np.ndarray:
-    """The fingerprints by a function of the user's own, a row each."""
+def _user_fingerprints(items: Sequence[Any], fp: Callable[[Any], Any]) -> np.ndarray:
+    """Fingerprints computed by a function of the user's, one row per molecule."""
     rows: list[np.ndarray] = []
     for i, item in enumerate(items):
         molecule = get_mol(item)

@@ -74,7 +74,7 @@ def ngram_vendi_score(
     orders = [whole_number(n, "ns") for n in ns]
     if not orders:
         raise InputError("ns is empty; expected at least one length of n-grams, such as ns=[1, 2].")
-    ids, starts, _ = tokens_of(texts, _tokenizer(tokenizer), lowercase=False)
+    ids, starts, _ = tokens_of(texts, _resolve_tokenizer(tokenizer), lowercase=False)
     lengths = np.diff(starts)
     if lengths.max() < max(orders):
         raise InputError(
@@ -95,14 +95,14 @@ def ngram_vendi_score(
     return float(np.exp(-np.sum(values * np.log(values))))
 
 
-def _tokenizer(given: Any) -> Any:
+def _resolve_tokenizer(tokenizer: Any) -> Any:
     """The tokenizer, or NLTK's with an error that says what it lacks."""
-    if given is not None:
-        if not callable(given):
+    if tokenizer is not None:
+        if not callable(tokenizer):
             raise InputError(
-                f"tokenizer={brief(given)}; ngram_vendi_score expected a function from a text to its tokens."
+                f"tokenizer={brief(tokenizer)}; ngram_vendi_score expected a function from a text to its tokens."
             )
-        return given
+        return tokenizer
     tokenize = require(
         "nltk.tokenize", extra="text", purpose="the original's default tokenizer"
     ).word_tokenize

@@ -39,23 +39,17 @@ __all__ = [
 ]
 
 
-OPTIONS = (
-    "weights",
-    "counts",
-    "normalize",
-    "symmetrize",
-    "project",
-    "kernel",
-)  # of the core, not of vendi_score
+# Options of the core that vendi_score has not, or calls otherwise.
+CORE_OPTIONS = ("weights", "counts", "normalize", "symmetrize", "project", "kernel")
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Messages of the core name its own options; say what they are called here, or where to find them."""
+def _explain_core_options() -> Iterator[None]:
+    """Add to errors that name an option of the core what it is called here, or where to find it."""
     try:
         yield
     except InputError as error:
-        if error.option in OPTIONS:
+        if error.option in CORE_OPTIONS:
             error.add_note(
                 "vendimeter.compat has the signatures of vendi_score: weights are p, and normalize_K(K) divides by the "
                 "diagonal where there is no normalize. The other options are those of vendimeter.score."
@@ -66,7 +60,7 @@ def _explained() -> Iterator[None]:
 # ----------------------------------------------------------------------------------------------------- scores
 
 
-@_explained()
+@_explain_core_options()
 def score(
     samples: Any, k: Callable[[Any, Any], Any], q: float | str = 1, p: Any = None, normalize: bool = False
 ) -> Score:
@@ -91,10 +85,12 @@ def score(
     >>> vendi.score([0, 0, 10, 10, 20, 20], lambda a, b: float(a == b))
     Score(3 ± ..., q=1, n=6, ...)
     """
-    return vm.score(_items(samples), FromFunction(k, normalize=bool(normalize)), q=parse_order(q), weights=p)
+    return vm.score(
+        _to_items(samples), FromFunction(k, normalize=bool(normalize)), q=parse_order(q), weights=p
+    )
 
 
-@_explained()
+@_explain_core_options()
 def score_K(K: Any, q: float | str = 1, p: Any = None, normalize: bool = False) -> Score:
     """The Vendi Score of a similarity matrix, dense or sparse.
 
@@ -118,7 +114,7 @@ def score_K(K: Any, q: float | str = 1, p: Any = None, normalize: bool = False) 
     return vm.score(K, Precomputed(normalize=bool(normalize)), q=parse_order(q), weights=p)
 
 
-@_explained()
+@_explain_core_options()
 def score_X(X: Any, q: float | str = 1, p: Any = None, normalize: bool = True) -> Score:
     """The Vendi Score of embeddings under cosine similarity; nothing n×n is built unless n is below d.
 
@@ -139,7 +135,7 @@ def score_X(X: Any, q: float | str = 1, p: Any = None, normalize: bool = True) -
     >>> round(vendi.score_X([[1, 0], [0, 1], [0, 2]], q=2), 4)
     1.8
     """
-    _embeddings(X, normalize)
+    _feature_rows(X, normalize)
     return vm.score(X, Cosine(), q=parse_order(q), weights=p)
 
 
@@ -167,7 +163,7 @@ def score_dual(X: Any, q: float | str = 1, normalize: bool = True) -> Score:
 # ----------------------------------------------------------------------------------------- internal diversity
 
 
-@_explained()
+@_explain_core_options()
 def intdiv(elems: Any, k: Callable[[Any, Any], Any], q: float = 1, p: Any = None) -> float:
     """Internal diversity under a similarity function: 1 − Σ pᵢ pⱼ k(xᵢ, xⱼ)^q over all pairs, i = j included.
 
@@ -188,10 +184,10 @@ def intdiv(elems: Any, k: Callable[[Any, Any], Any], q: float = 1, p: Any = None
     >>> vendi.intdiv(["a", "a", "b", "b"], lambda a, b: float(a == b))
     0.5
     """
-    return _intdiv(as_kernel(k).similarity(_items(elems)), q, p)
+    return _internal_diversity(as_kernel(k).similarity(_to_items(elems)), q, p)
 
 
-@_explained()
+@_explain_core_options()
 def intdiv_K(K: Any, q: float = 1, p: Any = None) -> float:
     """Internal diversity of a similarity matrix: 1 − Σ pᵢ pⱼ Kᵢⱼ^q over all pairs, i = j included.
 
@@ -211,10 +207,10 @@ def intdiv_K(K: Any, q: float = 1, p: Any = None) -> float:
     >>> vendi.intdiv_K([[1.0, 0.5], [0.5, 1.0]])
     0.25
     """
-    return _intdiv(_matrix(K), q, p)
+    return _internal_diversity(_square_matrix(K), q, p)
 
 
-@_explained()
+@_explain_core_options()
 def intdiv_X(X: Any, q: float = 1, p: Any = None, normalize: bool = True) -> float:
     """Internal diversity of embeddings under cosine similarity; at q = 1 it is 1 − ‖Σ pᵢ xᵢ‖².
 
@@ -235,13 +231,13 @@ def intdiv_X(X: Any, q: float = 1, p: Any = None, normalize: bool = True) -> flo
     >>> vendi.intdiv_X([[1, 0], [2, 0], [0, 1], [0, 3]])
     0.5
     """
-    return _intdiv(_embeddings(X, normalize), q, p)
+    return _internal_diversity(_feature_rows(X, normalize), q, p)
 
 
 # ---------------------------------------------------------------------------------------------------- helpers
 
 
-@_explained()
+@_explain_core_options()
 def weight_K(K: Any, p: Any = None) -> Any:
     """K/n, or diag(√p) K diag(√p): the matrix whose eigenvalues the score is made of.
 
@@ -262,7 +258,7 @@ def weight_K(K: Any, p: Any = None) -> Any:
     >>> vendi.weight_K([[1.0, 0.5], [0.5, 1.0]], p=[0.25, 0.75]).diagonal()
     array([0.25, 0.75])
     """
-    matrix = _matrix(K)
+    matrix = _square_matrix(K)
     _check_finite(matrix)
     if p is None:
         weighted = matrix.data / matrix.n
@@ -273,7 +269,7 @@ def weight_K(K: Any, p: Any = None) -> Any:
     return type(K)(weighted) if matrix.sparse else weighted
 
 
-@_explained()
+@_explain_core_options()
 def normalize_K(K: Any) -> Any:
     """K[i, j] / √(K[i, i] K[j, j]), so that the diagonal is 1.
 
@@ -293,11 +289,11 @@ def normalize_K(K: Any) -> Any:
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    matrix = _matrix(K, normalize=True).checked()
+    matrix = _square_matrix(K, normalize=True).checked()
     return type(K)(matrix.data) if matrix.sparse else matrix.data
 
 
-@_explained()
+@_explain_core_options()
 def entropy_q(p: Any, q: float | str = 1) -> float:
     """The Rényi entropy of order q of probabilities; the score is its exponential on the eigenvalues of `weight_K`.
 
@@ -318,7 +314,7 @@ def entropy_q(p: Any, q: float | str = 1) -> float:
     """
     order = parse_order(q)
     try:
-        values = np.asarray(_host(p))
+        values = np.asarray(_to_main_memory(p))
     except ValueError:  # a ragged list
         values = np.array(None)
     if values.dtype.kind not in "buif" or values.ndim != 1:
@@ -333,11 +329,11 @@ def entropy_q(p: Any, q: float | str = 1) -> float:
     return float(np.log(hill(_weights(values, len(values)), order)))
 
 
-# ----------------------------------------------------------------------------------------- not for the public
+# ----------------------------------------------------------------------------------------------------- private
 
 
-def _items(samples: Any) -> np.ndarray | Sequence[Any]:
-    """The items one by one, as the original hands them to the function: a tensor stays a tensor, a text is letters."""
+def _to_items(samples: Any) -> np.ndarray | Sequence[Any]:
+    """The items as the original passes them to the function: rows of a tensor stay tensors, a text is its letters."""
     if is_foreign(samples):
         return [samples[i, ...] for i in range(samples.shape[0])]
     if not hasattr(samples, "__len__"):
@@ -345,14 +341,14 @@ def _items(samples: Any) -> np.ndarray | Sequence[Any]:
     return samples if isinstance(samples, np.ndarray) else [samples[i] for i in range(len(samples))]
 
 
-def _host(array: Any) -> Any:
-    """Arrays of a device in main memory: what the core does not compute is computed here by NumPy, as it was there."""
+def _to_main_memory(array: Any) -> Any:
+    """An array in main memory: what the core does not compute is computed by NumPy, as in the original."""
     return to_host(local(array)) if is_foreign(array) else array
 
 
-def _matrix(K: Any, *, normalize: bool = False) -> Matrix:
+def _square_matrix(K: Any, *, normalize: bool = False) -> Matrix:
     """A square matrix of real numbers, not yet checked any further."""
-    similarity = Precomputed(normalize=normalize).similarity(_host(K))
+    similarity = Precomputed(normalize=normalize).similarity(_to_main_memory(K))
     assert isinstance(similarity, Matrix)
     return similarity
 
@@ -360,19 +356,19 @@ def _matrix(K: Any, *, normalize: bool = False) -> Matrix:
 def _check_finite(matrix: Matrix) -> None:
     if matrix.sparse:
         entries = matrix.data.tocoo()
-        bad = np.column_stack([entries.row, entries.col])[~np.isfinite(entries.data)]
+        positions = np.column_stack([entries.row, entries.col])[~np.isfinite(entries.data)]
     else:
-        bad = np.argwhere(~np.isfinite(matrix.data))
-    if len(bad):
-        i, j = bad[0]
+        positions = np.argwhere(~np.isfinite(matrix.data))
+    if len(positions):
+        i, j = positions[0]
         raise MatrixError(
             f"K[{i}, {j}] is {matrix.data[i, j]}; expected finite numbers. Remove or mend the item."
         )
 
 
-def _embeddings(X: Any, normalize: bool) -> FeatureRows:
-    """The rows divided by their norms; those that are to be taken as they are must have norm 1 up to rounding."""
-    features = Cosine().similarity(_host(X))
+def _feature_rows(X: Any, normalize: bool) -> FeatureRows:
+    """The rows divided by their norms; without `normalize` they must have norm 1 up to rounding."""
+    features = Cosine().similarity(_to_main_memory(X))
     assert isinstance(features, FeatureRows)
     if normalize:
         return features
@@ -383,9 +379,11 @@ def _embeddings(X: Any, normalize: bool) -> FeatureRows:
         else:
             squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     # A value that is not finite is left to the kernel, which says where it is.
-    off = np.flatnonzero((np.abs(squares - 1) > max(_rounding(features.dtype), 1e-9)) & ~np.isnan(squares))
-    if len(off):
-        i = int(off[0])
+    wrong_rows = np.flatnonzero(
+        (np.abs(squares - 1) > max(_dtype_tolerance(features.dtype), 1e-9)) & ~np.isnan(squares)
+    )
+    if len(wrong_rows):
+        i = int(wrong_rows[0])
         raise DiagonalError(
             f"row {i} has the norm {digits(math.sqrt(squares[i]))}, so that item {i} has the similarity "
             f"{digits(squares[i])} with itself; expected 1. Pass normalize=True to divide rows by their norms.",
@@ -395,8 +393,8 @@ def _embeddings(X: Any, normalize: bool) -> FeatureRows:
     return features
 
 
-def _rounding(dtype: np.dtype) -> float:
-    """How far a number of about 1 may be off because it was computed in this dtype."""
+def _dtype_tolerance(dtype: np.dtype) -> float:
+    """The tolerance for a number of about 1 that was computed in a dtype."""
     return 16 * float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
@@ -405,7 +403,7 @@ def _weights(p: Any, n: int) -> np.ndarray:
     return np.full(n, 1 / n) if weights is None else weights
 
 
-def _intdiv(similarity: Similarity, q: Any, p: Any) -> float:
+def _internal_diversity(similarity: Similarity, q: Any, p: Any) -> float:
     power = as_number(q)
     if not 0 < power < math.inf:
         raise InputError(

@@ -30,11 +30,11 @@ from vendimeter.integrations.torch_checks import (
     check_shape,
     check_tensor,
     check_weights,
-    double,
-    indefinite,
+    indefinite_error,
     probabilities,
-    row_fault,
+    row_error,
     similarities,
+    to_float64,
 )
 from vendimeter.optional import require
 from vendimeter.spectrum import UNIT, parse_order
@@ -106,8 +106,10 @@ def vendi_score(
     if weights is not None:
         check_tensor(weights, "weights")
         check_weights(weights, X)
-    wanted = [torch.is_grad_enabled() and t is not None and t.requires_grad for t in (X, weights)]
-    return _VendiScore.apply(X, weights, order, kernel == "cosine", *wanted)[0]  # type: ignore[index]
+    needs_gradient = [
+        torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in (X, weights)
+    ]
+    return _VendiScore.apply(X, weights, order, kernel == "cosine", *needs_gradient)[0]  # type: ignore[index]
 
 
 # ------------------------------------------------------------------------------------------------- score and derivative
@@ -118,23 +120,23 @@ def _is_wide(X: torch.Tensor) -> bool:
     return X.shape[-2] <= X.shape[-1]
 
 
-def _roots(p: torch.Tensor) -> torch.Tensor:
+def _sqrt_column(p: torch.Tensor) -> torch.Tensor:
     """√p as a column."""
     return p.sqrt().unsqueeze(-1)
 
 
 def _unit_rows(X: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Rows divided by their norms, the norms in two factors, and which rows have none; those become 0."""
-    rows = double(X, "X")
+    rows = to_float64(X, "X")
     # The largest entry first: squares of the entries may over- or underflow, and it tells of NaN, infinity and 0.
     largest = torch.linalg.vector_norm(rows, math.inf, dim=-1, keepdim=True)
-    bad = ~((largest > 0) & (largest < math.inf))
-    largest = largest.masked_fill(bad, 1.0)
+    is_bad = ~((largest > 0) & (largest < math.inf))
+    largest = largest.masked_fill(is_bad, 1.0)
     rows = rows / largest
-    rows.masked_fill_(bad, 0.0)
-    length = torch.linalg.vector_norm(rows, dim=-1, keepdim=True).masked_fill(bad, 1.0)
+    rows.masked_fill_(is_bad, 0.0)
+    length = torch.linalg.vector_norm(rows, dim=-1, keepdim=True).masked_fill(is_bad, 1.0)
     rows /= length
-    return rows, (largest, length), bad.squeeze(-1)
+    return rows, (largest, length), is_bad.squeeze(-1)
 
 
 def _log_score(x: torch.Tensor, q: float) -> torch.Tensor:
@@ -149,10 +151,10 @@ def _log_score(x: torch.Tensor, q: float) -> torch.Tensor:
     return torch.logsumexp(q * x.log(), dim=-1) / (1 - q)
 
 
-def _slopes(
+def _eigenvalue_gradient(
     x: torch.Tensor, log_score: torch.Tensor, q: float, noise: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The m at the head of this module, and its value for directions without weight."""
+    """The m of the module's docstring, and its value for directions without weight."""
     log_score = log_score.unsqueeze(-1)
     score = log_score.exp()
     if math.isinf(q):
@@ -176,25 +178,25 @@ class _VendiScore(torch.autograd.Function):
         weights: torch.Tensor | None,
         q: float,
         cosine: bool,
-        want_X: bool,
-        want_weights: bool,
+        needs_X: bool,
+        needs_weights: bool,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         faults = Faults()
         p = probabilities(weights, X, faults)
         present = (p > 0).expand(X.shape[:-1])
         if cosine:
-            items, _, bad = _unit_rows(X)
-            faults.add(bad & present, lambda at: row_fault(X, at))
+            items, _, bad_rows = _unit_rows(X)
+            faults.add(bad_rows & present, lambda at: row_error(X, at))
         else:
             items = similarities(X, present, faults)
         dual = not cosine or _is_wide(X)
         if dual:
             items = items @ items.mT if cosine else items
-            rho = _roots(p) * items * _roots(p).mT
+            rho = _sqrt_column(p) * items * _sqrt_column(p).mT
         else:
             rho = items.mT @ (items * p.unsqueeze(-1))
 
-        if want_X or want_weights:
+        if needs_X or needs_weights:
             values, vectors = torch.linalg.eigh(rho)
         else:
             values, vectors = torch.linalg.eigvalsh(rho), None
@@ -204,7 +206,7 @@ class _VendiScore(torch.autograd.Function):
         noise = 2 * (10 * (values.shape[-1] + 4) * UNIT * values[..., -1:] + negative)
         if not cosine:
             tolerance = ENTRY_TOLERANCE[X.dtype] * torch.linalg.vector_norm(values, dim=-1)
-            faults.add(values[..., 0] < -tolerance, lambda at: indefinite(values[at], at))
+            faults.add(values[..., 0] < -tolerance, lambda at: indefinite_error(values[at], at))
         faults.raise_any()
 
         x = values.clamp(min=0.0)
@@ -217,62 +219,70 @@ class _VendiScore(torch.autograd.Function):
         if vectors is None:
             return score, None, None
 
-        m, outside = _slopes(x, log_score, q, noise)
-        slope = to_items = None
-        if want_X:
+        m, outside = _eigenvalue_gradient(x, log_score, q, noise)
+        slope = item_gradient = None
+        if needs_X:
             slope = (vectors * (m / trace).unsqueeze(-2)) @ vectors.mT
-        if want_weights:  # φᵀ (∂VS/∂ρ) φ of each item
+        if needs_weights:  # φᵀ (∂VS/∂ρ) φ of each item
             if dual:
                 # From the n×n side, φᵀ times the k-th eigenvector of ρ is (K √p u)_k / √λ_k. Unlike a division by p,
                 # this holds for items of weight 0 too.
-                share = (items * _roots(p).mT) @ vectors
+                projections = (items * _sqrt_column(p).mT) @ vectors
                 m = torch.where(values > noise, (m - outside) / values, 0.0)
             else:
-                share, outside = items @ vectors, 0.0
-            to_items = (outside + (share.square() * m.unsqueeze(-2)).sum(dim=-1)) / trace
-        return score, slope, to_items
+                projections, outside = items @ vectors, 0.0
+            item_gradient = (outside + (projections.square() * m.unsqueeze(-2)).sum(dim=-1)) / trace
+        return score, slope, item_gradient
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         X, weights, _, ctx.cosine, _, _ = inputs
-        _, slope, to_items = output
+        _, slope, item_gradient = output
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*(t for t in (slope, to_items) if t is not None))
+        ctx.mark_non_differentiable(*(tensor for tensor in (slope, item_gradient) if tensor is not None))
         # Unit rows are computed again from X, which is there anyway, rather than kept as a float64 copy.
-        ctx.save_for_backward(X, weights, slope, to_items)
+        ctx.save_for_backward(X, weights, slope, item_gradient)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[torch.Tensor | None, ...]:
         if grads[0] is None:  # undefined, which stands for 0
             return (None,) * 6
-        X, weights, slope, to_items = ctx.saved_tensors
-        to_X = to_weights = None
+        X, weights, slope, item_gradient = ctx.saved_tensors
+        X_gradient = weight_gradient = None
         with torch.no_grad():
             upstream = grads[0].to(torch.float64).unsqueeze(-1)
             if slope is not None:
                 p = probabilities(weights, X, Faults())
-                to_X = _rows_slope(X, p, slope) if ctx.cosine else _roots(p) * slope * _roots(p).mT
-                to_X = (to_X * upstream.unsqueeze(-1)).to(X.dtype)
-            if to_items is not None:
+                X_gradient = (
+                    _embedding_gradient(X, p, slope)
+                    if ctx.cosine
+                    else _sqrt_column(p) * slope * _sqrt_column(p).mT
+                )
+                X_gradient = (X_gradient * upstream.unsqueeze(-1)).to(X.dtype)
+            if item_gradient is not None:
                 total = weights.to(torch.float64).sum(dim=-1, keepdim=True)
-                to_weights = (to_items / total * upstream).sum_to_size(weights.shape).to(weights.dtype)
+                weight_gradient = (
+                    (item_gradient / total * upstream).sum_to_size(weights.shape).to(weights.dtype)
+                )
         if torch.is_grad_enabled():  # create_graph=True
-            to_X = None if to_X is None else _Once.apply(to_X, X)
-            to_weights = None if to_weights is None else _Once.apply(to_weights, weights)
-        return to_X, to_weights, None, None, None, None  # type: ignore[return-value]
+            X_gradient = None if X_gradient is None else _OnceDifferentiable.apply(X_gradient, X)
+            weight_gradient = (
+                None if weight_gradient is None else _OnceDifferentiable.apply(weight_gradient, weights)
+            )
+        return X_gradient, weight_gradient, None, None, None, None  # type: ignore[return-value]
 
 
-def _rows_slope(X: torch.Tensor, p: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
-    """∂VS/∂X from ∂VS/∂ρ, where ρ is of unit rows."""
+def _embedding_gradient(X: torch.Tensor, p: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
+    """∂VS/∂X from ∂VS/∂ρ, where ρ is computed from unit rows."""
     rows, norms, _ = _unit_rows(X)
-    pulled = _roots(p) * rows
-    moved = 2 * _roots(p) * (slope @ pulled if _is_wide(X) else pulled @ slope)
-    moved -= rows * (rows * moved).sum(dim=-1, keepdim=True)  # the length of a row does not matter
-    return moved.div_(norms[0]).div_(norms[1])
+    scaled_rows = _sqrt_column(p) * rows
+    gradient = 2 * _sqrt_column(p) * (slope @ scaled_rows if _is_wide(X) else scaled_rows @ slope)
+    gradient -= rows * (rows * gradient).sum(dim=-1, keepdim=True)  # the length of a row does not matter
+    return gradient.div_(norms[0]).div_(norms[1])
 
 
-class _Once(torch.autograd.Function):
-    """The gradient as it is, with an error in place of its own derivative, which would be silently 0 otherwise."""
+class _OnceDifferentiable(torch.autograd.Function):
+    """The identity on a gradient, with an error in place of its own derivative, which would be silently 0 otherwise."""
 
     @staticmethod
     def forward(gradient: torch.Tensor, _of: torch.Tensor) -> torch.Tensor:

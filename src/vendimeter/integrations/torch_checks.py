@@ -1,4 +1,4 @@
-"""Checks of tensors before they are scored: what their shape tells, and what must be read from the device."""
+"""Checks of tensors before they are scored: of shapes and dtypes, and of values, read from the device once."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 else:
     torch = require("torch", extra="torch", purpose="vendimeter.integrations.torch")
 
+__all__ = [
+    "ENTRY_TOLERANCE",
+    "Faults",
+    "check_kernel",
+    "check_shape",
+    "check_tensor",
+    "check_weights",
+    "indefinite_error",
+    "probabilities",
+    "row_error",
+    "similarities",
+    "to_float64",
+]
+
 KERNELS = ("cosine", "precomputed")
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 # How far weights may sum from 1, and how far a similarity matrix may be off, by rounding of their dtype. A matrix that
@@ -34,10 +48,11 @@ SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, 
 ENTRY_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
 
-# ---------------------------------------------------------------------------------- what can be checked without reading
+# ------------------------------------------------------------------------------------ checks that read no device memory
 
 
 def check_kernel(kernel: Any) -> None:
+    """Raise an error for a kernel that `vendi_score` does not have."""
     if isinstance(kernel, str) and kernel in KERNELS:
         return
     if isinstance(kernel, str):
@@ -52,6 +67,7 @@ def check_kernel(kernel: Any) -> None:
 
 
 def check_tensor(value: Any, name: str) -> None:
+    """Raise an error for anything but a dense tensor of a floating-point dtype."""
     if not isinstance(value, torch.Tensor):
         raise InputError(
             f"{name} is a {type(value).__name__}; expected a torch.Tensor. Convert it with torch.as_tensor, or use "
@@ -72,6 +88,7 @@ def check_tensor(value: Any, name: str) -> None:
 
 
 def check_shape(X: torch.Tensor, kernel: str) -> None:
+    """Raise an error for a shape that does not fit the kernel, or has no items."""
     shape = shape_of(X.shape)
     expected = "(..., n, d)" if kernel == "cosine" else "(..., n, n)"
     if X.ndim < 2:
@@ -93,6 +110,7 @@ def check_shape(X: torch.Tensor, kernel: str) -> None:
 
 
 def check_weights(weights: torch.Tensor, X: torch.Tensor) -> None:
+    """Raise an error for weights whose shape or device does not fit the items."""
     try:
         fits = weights.shape[-1:] == X.shape[-2:-1] and weights.expand(X.shape[:-1]) is not None
     except RuntimeError:
@@ -107,7 +125,8 @@ def check_weights(weights: torch.Tensor, X: torch.Tensor) -> None:
         raise InputError(f"weights is on {weights.device} and X on {X.device}; move both to one device.")
 
 
-def double(value: torch.Tensor, name: str) -> torch.Tensor:
+def to_float64(value: torch.Tensor, name: str) -> torch.Tensor:
+    """Convert a tensor to float64, with an error for devices that lack it."""
     try:
         return value.to(torch.float64)
     except TypeError as error:  # what devices without float64 say, mps above all
@@ -117,24 +136,24 @@ def double(value: torch.Tensor, name: str) -> torch.Tensor:
         ) from error
 
 
-# --------------------------------------------------------------------------------------- what must be read
+# ------------------------------------------------------------------------------------- checks that read device memory
 
 
 class Faults:
-    """What is wrong with the numbers: found on the device, read from it once, and put in words only if there is any."""
+    """Checks of values, computed on the device and read from it once; messages are made only for faults."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[torch.Tensor, Callable[[tuple[int, ...]], InputError]]] = []
+        self._checks: list[tuple[torch.Tensor, Callable[[tuple[int, ...]], InputError]]] = []
 
     def add(self, where: torch.Tensor, explain: Callable[[tuple[int, ...]], InputError]) -> None:
-        """Places that are at fault, and the error for one of them."""
-        self._found.append((where, explain))
+        """Add a mask of faulty values, and a function from an index to its error."""
+        self._checks.append((where, explain))
 
     def raise_any(self) -> None:
         """Raise the error for the first place of the first fault, if there is one."""
-        if not torch.stack([where.any() for where, _ in self._found]).any():  # the one read
+        if not torch.stack([where.any() for where, _ in self._checks]).any():  # the one read
             return
-        for where, explain in self._found:
+        for where, explain in self._checks:
             if where.any():
                 raise explain(tuple(where.nonzero()[0].tolist()))
 
@@ -147,21 +166,21 @@ def probabilities(weights: torch.Tensor | None, X: torch.Tensor, faults: Faults)
     """The weights divided by their sum, which is 1 up to rounding; equal ones if there are none."""
     if weights is None:
         n = X.shape[-2]
-        return double(X.new_full((n,), 1.0), "X") / n
-    values = double(weights, "weights")
-    bad = ~((values >= 0) & (values < math.inf))
+        return to_float64(X.new_full((n,), 1.0), "X") / n
+    values = to_float64(weights, "weights")
+    is_bad = ~((values >= 0) & (values < math.inf))
     faults.add(
-        bad,
-        lambda at: InputError(
-            f"{_place('weights', at)} is {digits(weights[at].item())}; expected finite numbers from 0 up."
+        is_bad,
+        lambda index: InputError(
+            f"{_place('weights', index)} is {digits(weights[index].item())}; expected finite numbers from 0 up."
         ),
     )
-    values = values.masked_fill(bad, 0.0)
+    values = values.masked_fill(is_bad, 0.0)
     total = values.sum(dim=-1, keepdim=True)
     faults.add(
         ((total - 1).abs() > SUM_TOLERANCE[weights.dtype]).squeeze(-1),
-        lambda at: InputError(
-            f"{_place('weights', at)} sum to {digits(total[at].item())}; expected probabilities that sum to 1. "
+        lambda index: InputError(
+            f"{_place('weights', index)} sum to {digits(total[index].item())}; expected probabilities that sum to 1. "
             "Divide them by their sum, or take torch.softmax of free parameters."
         ),
     )
@@ -169,9 +188,10 @@ def probabilities(weights: torch.Tensor | None, X: torch.Tensor, faults: Faults)
     return values / total.clamp(min=torch.finfo(torch.float64).tiny)
 
 
-def row_fault(X: torch.Tensor, at: tuple[int, ...]) -> InputError:
-    row = X[at]
-    place = f"row {at[-1]} of {_place('X', at[:-1])}"
+def row_error(X: torch.Tensor, index: tuple[int, ...]) -> InputError:
+    """The error for a row that is zero or not finite."""
+    row = X[index]
+    place = f"row {index[-1]} of {_place('X', index[:-1])}"
     if bool((row == 0).all()):
         return InputError(
             f"{place} is all zeros, and the cosine similarity of a zero vector is undefined; expected a vector. Remove "
@@ -182,42 +202,43 @@ def row_fault(X: torch.Tensor, at: tuple[int, ...]) -> InputError:
 
 
 def similarities(X: torch.Tensor, present: torch.Tensor, faults: Faults) -> torch.Tensor:
-    """A matrix as given, checked where both items are present, finite and symmetric to the last digit."""
-    matrix = double(X, "X")
+    """The similarity matrix, with checks where both items are present; made finite and exactly symmetric."""
+    matrix = to_float64(X, "X")
     tolerance = ENTRY_TOLERANCE[X.dtype]
     finite = matrix.isfinite()
-    off = (matrix.diagonal(dim1=-2, dim2=-1) - 1).abs() > tolerance
+    wrong_diagonal = (matrix.diagonal(dim1=-2, dim2=-1) - 1).abs() > tolerance
     matrix = matrix.masked_fill(~finite, 0.0)
-    uneven = (matrix - matrix.mT).abs() > tolerance
+    is_asymmetric = (matrix - matrix.mT).abs() > tolerance
     pairs = present.unsqueeze(-1) & present.unsqueeze(-2)
     faults.add(
         ~finite & pairs,
-        lambda at: MatrixError(
-            f"{_place('X', at)} is {X[at].item()}; expected a finite similarity. Remove or mend the item."
+        lambda index: MatrixError(
+            f"{_place('X', index)} is {X[index].item()}; expected a finite similarity. Remove or mend the item."
         ),
     )
     faults.add(
-        off & present,
-        lambda at: DiagonalError(
-            f"{_place('X', (*at, at[-1]))} = {digits(X[(*at, at[-1])].item())}; expected every item to have similarity "
-            "1 with itself. Mend the kernel, or divide each X[i, j] by √(X[i, i] X[j, j])."
+        wrong_diagonal & present,
+        lambda index: DiagonalError(
+            f"{_place('X', (*index, index[-1]))} = {digits(X[(*index, index[-1])].item())}; expected every item to "
+            "have similarity 1 with itself. Mend the kernel, or divide each X[i, j] by √(X[i, i] X[j, j])."
         ),
     )
     faults.add(
-        uneven & pairs,
-        lambda at: AsymmetryError(
-            f"{_place('X', at)} = {digits(X[at].item())} but "
-            f"{_place('X', (*at[:-2], at[-1], at[-2]))} = {digits(X.mT[at].item())}; expected equal similarities. Mend "
-            "the kernel, or pass (X + X.mT) / 2."
+        is_asymmetric & pairs,
+        lambda index: AsymmetryError(
+            f"{_place('X', index)} = {digits(X[index].item())} but "
+            f"{_place('X', (*index[:-2], index[-1], index[-2]))} = {digits(X.mT[index].item())}; expected equal "
+            "similarities. Mend the kernel, or pass (X + X.mT) / 2."
         ),
     )
     return matrix / 2 + matrix.mT / 2
 
 
-def indefinite(values: torch.Tensor, at: tuple[int, ...]) -> IndefiniteError:
+def indefinite_error(values: torch.Tensor, index: tuple[int, ...]) -> IndefiniteError:
+    """The error for a matrix that is not positive semidefinite."""
     mass = -values.clamp(max=0.0).sum().item()
     return IndefiniteError(
-        f"{_place('X', at)} is not positive semidefinite: weighted and scaled to a trace of 1, its lowest eigenvalue "
-        f"is {values[0].item():.4g} (expected ≥ 0), and its negative ones hold {mass:.4g} of the total. Use a positive "
-        "semidefinite kernel, and pass the matrix in the precision it was computed in."
+        f"{_place('X', index)} is not positive semidefinite: weighted and scaled to a trace of 1, its lowest "
+        f"eigenvalue is {values[0].item():.4g} (expected ≥ 0), and its negative ones hold {mass:.4g} of the total. Use "
+        "a positive semidefinite kernel, and pass the matrix in the precision it was computed in."
     )

@@ -1,4 +1,8 @@
-"""The score against the bandwidth of a kernel, or under several kernels."""
+"""Curves of the score: against the number of samples, of chosen items, and against the bandwidth of a kernel.
+
+Each draws one kind of result: `curve` a rarefaction, `plot_selection` a selection, and `plot_bandwidths` a search for
+bandwidths (or bars, where it compared kernels that have none).
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,11 @@ __all__ = ["curve", "plot_bandwidths", "plot_selection"]
 
 # --------------------------------------------------------------------------------------------------------- rarefaction
 
-# The picture of a rarefaction: the score against the number of samples.
-
-BEYOND = 2.2  # how far right of the last size the population stands, as a factor
+POPULATION_OFFSET = 2.2  # x of the population over the largest size
 
 
 def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
-    """The mean score of subsets against their size with its band, the score, and the population beside it.
+    """Draw the mean score of subsets against their size with its band, the full score, and the population's estimate.
 
     Parameters
     ----------
@@ -45,26 +47,31 @@ def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
     >>> drawn.ax_.get_xscale(), drawn.ax_.get_xlabel()
     ('log', 'samples')
     """
-    found = rarefaction
     ax = axes(ax)
     ax.set_xscale("log")
-    _plain_numbers(ax, found.n)
-    band = ax.fill_between(found.sizes, found.low, found.high, color=PALETTE[0], alpha=0.2, linewidth=0)
-    (mean,) = ax.plot(found.sizes, found.scores, color=PALETTE[0], marker="o", markersize=3, linewidth=1.4)
-    weighted = found.population.n == 0
-    what = "samples drawn by their weights" if weighted else "random subsets"
-    handles, names = [mean, band], [f"{what}, mean", "… 5% to 95% of them"]
-    if not np.allclose(found.truncated, found.scores, rtol=1e-6):
-        (line,) = ax.plot(found.sizes, found.truncated, color=GREY, linestyle="--", linewidth=1.2)
-        handles.append(line)
-        names.append(f"truncated to {found.t:,} eigenvalues")
-    (own,) = ax.plot([found.n], [float(found.score)], "D", color=PALETTE[7], markersize=5, zorder=4)
-    handles.append(own)
-    names.append(
-        f"all {found.n:,} {'items with their weights' if weighted else 'samples'}: {found.score:.4g}"
+    _size_ticks(ax, rarefaction.n)
+    band = ax.fill_between(
+        rarefaction.sizes, rarefaction.low, rarefaction.high, color=PALETTE[0], alpha=0.2, linewidth=0
     )
-    _population(ax, found, handles, names)
-    order = "" if found.q == 1 else f" of order {order_name(found.q)}"
+    (mean,) = ax.plot(
+        rarefaction.sizes, rarefaction.scores, color=PALETTE[0], marker="o", markersize=3, linewidth=1.4
+    )
+    weighted = rarefaction.population.n == 0
+    subsets = "samples drawn by their weights" if weighted else "random subsets"
+    handles, names = [mean, band], [f"{subsets}, mean", "… 5% to 95% of them"]
+    if not np.allclose(rarefaction.truncated, rarefaction.scores, rtol=1e-6):
+        (line,) = ax.plot(rarefaction.sizes, rarefaction.truncated, color=GREY, linestyle="--", linewidth=1.2)
+        handles.append(line)
+        names.append(f"truncated to {rarefaction.t:,} eigenvalues")
+    (full_score,) = ax.plot(
+        [rarefaction.n], [float(rarefaction.score)], "D", color=PALETTE[7], markersize=5, zorder=4
+    )
+    handles.append(full_score)
+    names.append(
+        f"all {rarefaction.n:,} {'items with their weights' if weighted else 'samples'}: {rarefaction.score:.4g}"
+    )
+    _draw_population(ax, rarefaction, handles, names)
+    order = "" if rarefaction.q == 1 else f" of order {order_name(rarefaction.q)}"
     ax.set_xlabel("samples")
     ax.set_ylabel(f"Vendi Score{order}")
     ax.grid(axis="y", color=LIGHT, linewidth=0.5)
@@ -73,25 +80,25 @@ def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
     return Display(ax, (ax,))
 
 
-def _plain_numbers(ax: Any, most: int) -> None:
-    """Numbers of samples as 20, 50 and 100, up to those there are: beyond stands the population."""
+def _size_ticks(ax: Any, largest: int) -> None:
+    """Set ticks at 20, 50, 100, … up to the number of samples: the population stands beyond it."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     ax.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:,.0f}" if 1 <= value <= 1.2 * most else "")
+        FuncFormatter(lambda value, _: f"{value:,.0f}" if 1 <= value <= 1.2 * largest else "")
     )
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _population(ax: Any, found: Rarefaction, handles: list[Any], names: list[str]) -> None:
-    """The estimate for the population with its interval, right of all sizes: its number of samples is infinite."""
-    population, place = found.population, BEYOND * found.n
+def _draw_population(ax: Any, rarefaction: Rarefaction, handles: list[Any], names: list[str]) -> None:
+    """Draw the estimate for the population with its interval, right of all sizes: its number of samples is infinite."""
+    population, x = rarefaction.population, POPULATION_OFFSET * rarefaction.n
     if math.isnan(population):
         return
     if population.interval is None:
         (mark,) = ax.plot(
-            [place],
+            [x],
             [population.estimate],
             "s",
             markerfacecolor="white",
@@ -101,46 +108,44 @@ def _population(ax: Any, found: Rarefaction, handles: list[Any], names: list[str
         names.append(f"population: {population:.4g} by extrapolation, no interval")
     else:
         low, high = population.interval
-        reach = [[population.estimate - low], [high - population.estimate]]
+        error_bars = [[population.estimate - low], [high - population.estimate]]
         mark = ax.errorbar(
-            [place], [population.estimate], yerr=reach, fmt="s", color=PALETTE[1], markersize=5, capsize=4
+            [x], [population.estimate], yerr=error_bars, fmt="s", color=PALETTE[1], markersize=5, capsize=4
         )
-        sure = percentage(population.confidence)
-        names.append(f"population: {population:.4g}, {sure} interval {low:.4g} … {high:.4g}")
+        confidence = percentage(population.confidence)
+        names.append(f"population: {population:.4g}, {confidence} interval {low:.4g} … {high:.4g}")
     handles.append(mark)
-    ax.axvline(math.sqrt(BEYOND) * found.n, color=LIGHT, linewidth=1, zorder=0)
+    ax.axvline(math.sqrt(POPULATION_OFFSET) * rarefaction.n, color=LIGHT, linewidth=1, zorder=0)
     ax.annotate(
-        "∞", (place, 0), xycoords=("data", "axes fraction"), xytext=(0, -8), textcoords="offset points",
+        "∞", (x, 0), xycoords=("data", "axes fraction"), xytext=(0, -8), textcoords="offset points",
         ha="center", va="top", color=PALETTE[1],
     )  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------------- selection
 
-# The score that methods reach with a number of chosen items.
-
 STYLES = {"vendi": "-", "logdet": "--", "farthest": "-.", "facility": (0, (5, 1, 1, 1, 1, 1)), "random": ":"}
 
 
 def plot_selection(selection: Selection, ax: Any = None) -> Display:
-    """A curve a method, the one that was used on top, and a line for the whole collection."""
+    """Draw a curve per method, the one that was used on top, and a line for the whole collection."""
     ax = axes(ax, width=7.6)
     from matplotlib.ticker import MaxNLocator  # who has axes has matplotlib
 
     sizes = selection.sizes
-    for place, method in enumerate(METHODS):
+    for i, method in enumerate(METHODS):
         if method not in selection.curves:
             continue
-        own = method == selection.method
+        is_used = method == selection.method
         ax.plot(
             sizes,
             selection.curves[method],
-            color=GREY if method == "random" else PALETTE[place],
+            color=GREY if method == "random" else PALETTE[i],
             linestyle=STYLES[method],
-            linewidth=2.4 if own else 1.4,
+            linewidth=2.4 if is_used else 1.4,
             marker="o" if len(sizes) == 1 else None,
-            zorder=3 if own else 2,
-            label=NAMES[method] + (" (chosen)" if own else ""),
+            zorder=3 if is_used else 2,
+            label=NAMES[method] + (" (chosen)" if is_used else ""),
         )
     if selection.whole is not None:
         ax.axhline(
@@ -158,101 +163,103 @@ def plot_selection(selection: Selection, ax: Any = None) -> Display:
 
 # ---------------------------------------------------------------------------------------------------------- bandwidths
 
-TALL = 40  # kernels whose bars still have a name each
+MAX_NAMED_KERNELS = 40  # kernels whose bars still have a name each
 
 
-def plot_bandwidths(found: Bandwidths, ax: Any = None) -> Display:
+def plot_bandwidths(bandwidths: Bandwidths, ax: Any = None) -> Display:
     """Draw the score against the scale on logarithmic axes, the informative range shaded; or a bar a kernel.
 
     Parameters
     ----------
-    found : Bandwidths
-        What `vendimeter.bandwidth` gave.
+    bandwidths : Bandwidths
+        From `vendimeter.bandwidth`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
     """
-    if found.parameter:
+    if bandwidths.parameter:
         ax = axes(ax)
-        _curve(ax, found)
+        _draw_scale_curve(ax, bandwidths)
     else:
-        ax = axes(ax, height=max(2.0, 0.8 + 0.3 * min(len(found.names), TALL)))
-        _bars(ax, found)
+        ax = axes(ax, height=max(2.0, 0.8 + 0.3 * min(len(bandwidths.names), MAX_NAMED_KERNELS)))
+        _draw_kernel_bars(ax, bandwidths)
     return Display(ax, (ax,))
 
 
-def _curve(ax: Any, found: Bandwidths) -> None:
-    symbol = "σ" if found.parameter == "sigma" else "scale"
+def _draw_scale_curve(ax: Any, bandwidths: Bandwidths) -> None:
+    symbol = "σ" if bandwidths.parameter == "sigma" else "scale"
     ax.set_xscale("log")
     ax.set_yscale("log")
-    if not math.isnan(found.low):
-        ax.axvspan(found.low, found.high, color=LIGHT, alpha=0.5, lw=0, label="informative range")
-    levels = [(1.0, "all alike", -11)] + [(found.most, "all different", 3)] * (found.most > LOW)
-    for level, name, above in levels:
+    if not math.isnan(bandwidths.low):
+        ax.axvspan(bandwidths.low, bandwidths.high, color=LIGHT, alpha=0.5, lw=0, label="informative range")
+    levels = [(1.0, "all alike", -11)] + [(bandwidths.most, "all different", 3)] * (bandwidths.most > LOW)
+    for level, name, offset in levels:
         ax.axhline(level, color=GREY, lw=0.8, ls=":")
         ax.annotate(
             f"{name}: {level:,.4g}",
             (1, level),
             xycoords=("axes fraction", "data"),
-            xytext=(-4, above),
+            xytext=(-4, offset),
             textcoords="offset points",
             ha="right",
             color=GREY,
             fontsize="small",
         )
-    ax.plot(found.scales, found.scores, "o-", color=PALETTE[0], ms=3)
+    ax.plot(bandwidths.scales, bandwidths.scores, "o-", color=PALETTE[0], ms=3)
     ax.plot(
-        found.median,
-        found.median_score,
+        bandwidths.median,
+        bandwidths.median_score,
         "s",
         color=PALETTE[3],
         ms=7,
-        label=f"median distance, {found.median:.3g}",
+        label=f"median distance, {bandwidths.median:.3g}",
     )
-    if found.score is not None:
-        ax.axvline(found.suggested, color=PALETTE[1], lw=1)
-        label = f"suggested, {symbol} = {found.suggested:.3g}: {number(found.score)}"
-        ax.plot(found.suggested, found.score, "D", color=PALETTE[1], ms=7, label=label)
+    if bandwidths.score is not None:
+        ax.axvline(bandwidths.suggested, color=PALETTE[1], lw=1)
+        label = f"suggested, {symbol} = {bandwidths.suggested:.3g}: {number(bandwidths.score)}"
+        ax.plot(bandwidths.suggested, bandwidths.score, "D", color=PALETTE[1], ms=7, label=label)
     else:
         ax.plot([], [], " ", label="no scale suggested")
-    top = max(found.most, float(found.scores.max()))
+    top = max(bandwidths.most, float(bandwidths.scores.max()))
     ax.set_ylim(min(0.8, top**-0.09), 1.35 * top)
-    _plain_ticks(ax, found.most)
+    _score_ticks(ax, bandwidths.most)
     ax.set_xlabel(symbol)
-    ax.set_ylabel("score" if found.q == 1 else f"score of order {found.q:g}")
+    ax.set_ylabel("score" if bandwidths.q == 1 else f"score of order {bandwidths.q:g}")
     ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.92), fontsize="small")
-    if found.items < found.n:
-        ax.set_title(f"{found.items:,} of {found.n:,} items, drawn at random", fontsize="medium", loc="left")
+    if bandwidths.items < bandwidths.n:
+        ax.set_title(
+            f"{bandwidths.items:,} of {bandwidths.n:,} items, drawn at random", fontsize="medium", loc="left"
+        )
 
 
-def _plain_ticks(ax: Any, most: float) -> None:
-    """Scores as plain numbers, 1, 10, 100; with 2 and 5 between them where the range is short."""
-    steps = (1, 10) if most > 200 else (1, 2, 5, 10)
+def _score_ticks(ax: Any, top: float) -> None:
+    """Set ticks at scores of 1, 10, 100; with 2 and 5 between them where the range is short."""
+    steps = (1, 10) if top > 200 else (1, 2, 5, 10)
     values = [step * 10.0**k for k in range(9) for step in steps[:-1]]
-    shown = [value for value in values if value <= 1.35 * most]
-    ax.set_yticks(shown, [f"{value:,.0f}" for value in shown])
-    ax.minorticks_off() if len(shown) > 3 else ax.tick_params(axis="y", which="minor", labelleft=False)
+    ticks_shown = [value for value in values if value <= 1.35 * top]
+    ax.set_yticks(ticks_shown, [f"{value:,.0f}" for value in ticks_shown])
+    ax.minorticks_off() if len(ticks_shown) > 3 else ax.tick_params(axis="y", which="minor", labelleft=False)
 
 
-def _bars(ax: Any, found: Bandwidths) -> None:
-    places = np.arange(len(found.names))[::-1]
-    colours = [PALETTE[0] if inside else LIGHT for inside in found.informative]
-    ax.barh(places, found.scores, color=colours)
-    for place, score in zip(places, found.scores, strict=True):
+def _draw_kernel_bars(ax: Any, bandwidths: Bandwidths) -> None:
+    positions = np.arange(len(bandwidths.names))[::-1]
+    colours = [PALETTE[0] if inside else LIGHT for inside in bandwidths.informative]
+    ax.barh(positions, bandwidths.scores, color=colours)
+    for position, score in zip(positions, bandwidths.scores, strict=True):
         ax.annotate(
             number(score),
-            (float(score), float(place)),
+            (float(score), float(position)),
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
             fontsize="small",
         )
-    if len(found.names) <= TALL:
-        ticks(ax.yaxis, places.tolist(), found.names)
+    if len(bandwidths.names) <= MAX_NAMED_KERNELS:
+        ticks(ax.yaxis, positions.tolist(), bandwidths.names)
     else:
         ax.set_yticks([])
-    for level in (1.0, found.most):
+    for level in (1.0, bandwidths.most):
         ax.axvline(level, color=GREY, lw=0.8, ls=":")
-    ax.set_xlim(0, 1.12 * max(found.most, float(found.scores.max())))
+    ax.set_xlim(0, 1.12 * max(bandwidths.most, float(bandwidths.scores.max())))
     ax.set_xlabel(
-        f"{'score' if found.q == 1 else f'score of order {found.q:g}'} (dotted: 1 and {found.most:,.4g})"
+        f"{'score' if bandwidths.q == 1 else f'score of order {bandwidths.q:g}'} (dotted: 1 and {bandwidths.most:,.4g})"
     )

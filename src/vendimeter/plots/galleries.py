@@ -17,7 +17,7 @@ from vendimeter.errors import EmptyError, InputError, unknown
 from vendimeter.intake import collected, similarity_of
 from vendimeter.options import check_rng, whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
-from vendimeter.plots.style import Display, shown
+from vendimeter.plots.style import Display, label_text
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.groups import subset_scores
 from vendimeter.solvers.sums import row_sums
@@ -25,15 +25,10 @@ from vendimeter.spectrum import parse_order
 
 __all__ = ["gallery"]
 
-USUAL = {
-    "images": 100,
-    "vectors": 24,
-    "molecules": 16,
-    "texts": 12,
-    "other": 12,
-}  # items of a class, unless told
+# Items of a class, unless told.
+DEFAULT_COUNTS = {"images": 100, "vectors": 24, "molecules": 16, "texts": 12, "other": 12}
 COLUMNS = {"images": 10, "vectors": 3, "molecules": 4, "texts": 2, "other": 2}
-HEADING, GAP = 0.42, 0.3  # inches above a class, and between two
+HEADING_HEIGHT, GAP = 0.42, 0.3  # inches above a class, and between two
 
 
 def gallery(
@@ -104,10 +99,10 @@ def gallery(
     >>> [text.get_text() for text in drawn.ax_.texts]
     ['x: 1.89 of 3', 'ape', 'ape', 'bee', 'y: 2 of 2', 'cat', 'dog']
     """
-    told = kind
+    drawn_kind = kind
     if isinstance(samples, Collection):
         by = samples.labels_by(by)
-        told = kind or (samples.kind if items is None and samples.kind in CELLS else None)
+        drawn_kind = kind or (samples.kind if items is None and samples.kind in CELLS else None)
     else:
         samples = frames.known(samples)
         if by is not None and tables.has_columns(samples):
@@ -115,7 +110,7 @@ def gallery(
     if by is None:
         raise InputError("a gallery shows classes, and there are no labels; expected by=labels, one an item.")
     check_kind(kind)
-    classes_of = _classes(
+    classes_drawn, sample_count, fitted_kernel = _score_classes(
         samples,
         kernel,
         by=by,
@@ -125,16 +120,16 @@ def gallery(
         counts=counts,
         rng=rng,
     )
-    drawn = samples.one() if isinstance(samples, Collection) and items is None else samples
+    drawn_items = samples.one() if isinstance(samples, Collection) and items is None else samples
     if items is not None:
-        drawn = frames.known(items)
-        if length(drawn) != classes_of[1]:
+        drawn_items = frames.known(items)
+        if length(drawn_items) != sample_count:
             raise InputError(
-                f"items has {length(drawn)} entries and there are {classes_of[1]} samples; expected one an item."
+                f"items has {length(drawn_items)} entries and there are {sample_count} samples; expected one an item."
             )
-    found = classes_of[0]
-    told = told or kind_of(item_at(drawn, int(found[0].items[0])), classes_of[2] if items is None else None)
-    return _lay_out(found, drawn, told, count, columns, ax)
+    first = item_at(drawn_items, int(classes_drawn[0].items[0]))
+    drawn_kind = drawn_kind or kind_of(first, fitted_kernel if items is None else None)
+    return _lay_out(classes_drawn, drawn_items, drawn_kind, count, columns, ax)
 
 
 class _Class:
@@ -145,11 +140,11 @@ class _Class:
 
     @property
     def heading(self) -> str:
-        return f"{shown(self.label)}: {self.score:.3g} of {self.size:,}"
+        return f"{label_text(self.label)}: {self.score:.3g} of {self.size:,}"
 
 
 @collected
-def _classes(
+def _score_classes(
     samples: Any,
     kernel: Any = "cosine",
     *,
@@ -161,52 +156,58 @@ def _classes(
     rng: Any,
 ) -> tuple[list[_Class], int, Any]:
     """The classes to draw, how many samples there are, and the kernel."""
-    rng, order = check_rng(rng), parse_order(q)
+    rng, parsed_order = check_rng(rng), parse_order(q)
     refuse_set(samples, "labels")
     tables.check_alignment(samples, by, "by")
     similarity = similarity_of(samples, kernel, rng)
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     groups = read(by, similarity.n, raw_weights(weights, counts))
-    parts = [groups.items[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
-    shares = [_shares(groups, g) for g in range(len(parts))]
-    scores = subset_scores(similarity, parts, [order], shares, rng=rng)[:, 0]
-    found = [
+    members = [groups.items[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
+    shares = [_shares(groups, g) for g in range(len(members))]
+    scores = subset_scores(similarity, members, [parsed_order], shares, rng=rng)[:, 0]
+    classes = [
         _Class(
             groups.labels[g],
             float(scores[g]),
             int(groups.sizes[g]),
-            parts[g][np.argsort(-_typical(similarity, parts[g], shares[g]), kind="stable")],
+            members[g][np.argsort(-_mean_similarities(similarity, members[g], shares[g]), kind="stable")],
         )
-        for g in _which(groups, scores, *chosen)
+        for g in _select_classes(groups, scores, *chosen)
     ]
-    return found, similarity.n, similarity.kernel
+    return classes, similarity.n, similarity.kernel
 
 
 def _shares(groups: Grouping, g: int) -> np.ndarray:
-    a, b = int(groups.starts[g]), int(groups.starts[g + 1])
-    return np.full(b - a, 1 / max(b - a, 1)) if groups.weights is None else groups.weights[a:b]
+    start, stop = int(groups.starts[g]), int(groups.starts[g + 1])
+    return (
+        np.full(stop - start, 1 / max(stop - start, 1))
+        if groups.weights is None
+        else groups.weights[start:stop]
+    )
 
 
-def _typical(similarity: Similarity, items: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def _mean_similarities(similarity: Similarity, items: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The mean similarity of each item with all of its class, as of `vendimeter.metrics.mean_similarity`."""
     return row_sums(similarity.take(items), shares, shares, items)
 
 
-def _which(groups: Grouping, scores: np.ndarray, classes: Any, lowest: Any, highest: Any) -> list[int]:
+def _select_classes(
+    groups: Grouping, scores: np.ndarray, classes: Any, lowest: Any, highest: Any
+) -> list[int]:
     if classes is not None:
-        places = {label: g for g, label in enumerate(groups.labels)}
+        index_of = {label: g for g, label in enumerate(groups.labels)}
         if isinstance(classes, str) or not len(classes):
             raise InputError("classes is empty or a text; expected a list of labels.")
         for label in classes:
-            if label not in places:
+            if label not in index_of:
                 raise unknown("class", label, groups.labels)
-            if math.isnan(scores[places[label]]):
+            if math.isnan(scores[index_of[label]]):
                 raise EmptyError(f"class {label!r} is empty; expected one with items.")
-        return [places[label] for label in classes]
+        return [index_of[label] for label in classes]
     low, high = (
-        0 if given == 0 else whole_number(given, name)
-        for given, name in ((lowest, "lowest"), (highest, "highest"))
+        0 if number == 0 else whole_number(number, name)
+        for number, name in ((lowest, "lowest"), (highest, "highest"))
     )
     ranked = [int(g) for g in np.argsort(scores, kind="stable") if not math.isnan(scores[g])]
     if low + high == 0 or not ranked:
@@ -216,22 +217,24 @@ def _which(groups: Grouping, scores: np.ndarray, classes: Any, lowest: Any, high
     return ranked if low + high >= len(ranked) else ranked[:low] + ranked[len(ranked) - high :]
 
 
-def _lay_out(found: list[_Class], drawn: Any, kind: str, count: Any, columns: Any, ax: Any) -> Display:
-    most = USUAL[kind] if count is None else whole_number(count, "count")
-    across = min(COLUMNS[kind] if columns is None else whole_number(columns, "columns"), most)
+def _lay_out(classes: list[_Class], items: Any, kind: str, count: Any, columns: Any, ax: Any) -> Display:
+    max_items = DEFAULT_COUNTS[kind] if count is None else whole_number(count, "count")
+    per_row = min(COLUMNS[kind] if columns is None else whole_number(columns, "columns"), max_items)
     width, height = CELLS[kind]
-    panel = max(across * width, 1.6)
-    beside = min(len(found), max(1, round(13 / (panel + GAP)))) if len(found) > 2 else len(found)
-    beside = -(-len(found) // -(-len(found) // beside))  # as even as can be
-    lines = [found[start : start + beside] for start in range(0, len(found), beside)]
-    rows = [max(-(-min(len(one.items), most) // across) for one in line) for line in lines]
-    tops = np.cumsum([0.0, *(HEADING + count * height for count in rows)]).tolist()
-    sheet = Sheet(ax, beside * panel + (beside - 1) * GAP, tops[-1])
+    panel = max(per_row * width, 1.6)
+    per_line = min(len(classes), max(1, round(13 / (panel + GAP)))) if len(classes) > 2 else len(classes)
+    per_line = -(-len(classes) // -(-len(classes) // per_line))  # lines as even as possible
+    lines = [classes[start : start + per_line] for start in range(0, len(classes), per_line)]
+    rows_of_line = [
+        max(-(-min(len(shown_class.items), max_items) // per_row) for shown_class in line) for line in lines
+    ]
+    tops = np.cumsum([0.0, *(HEADING_HEIGHT + count * height for count in rows_of_line)]).tolist()
+    sheet = Sheet(ax, per_line * panel + (per_line - 1) * GAP, tops[-1])
     for top, line in zip(tops, lines, strict=False):
-        for place, one in enumerate(line):
-            left = place * (panel + GAP)
-            sheet.write(one.heading, left + 0.02, top + 0.62 * HEADING, va="center", size=10)
-            for i, position in enumerate(one.items[:most].tolist()):
-                x, y = left + i % across * width, top + HEADING + i // across * height
-                sheet.put(item_at(drawn, position), kind, x, y)
+        for column, shown_class in enumerate(line):
+            left = column * (panel + GAP)
+            sheet.write(shown_class.heading, left + 0.02, top + 0.62 * HEADING_HEIGHT, va="center", size=10)
+            for i, position in enumerate(shown_class.items[:max_items].tolist()):
+                x, y = left + i % per_row * width, top + HEADING_HEIGHT + i // per_row * height
+                sheet.put(item_at(items, position), kind, x, y)
     return Display(sheet.ax, (sheet.ax,))

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import EmptyError, InputError, brief, unknown
-from vendimeter.plots.style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, shown, ticks
+from vendimeter.plots.style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, label_text, ticks
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_order
 
 __all__ = ["groups"]
 
-RANKED = 40  # groups up to which each has a line of its own
-NAMED = 3  # groups that are named at each end, where there are more
+MAX_RANKED = 40  # groups up to which each has a line of its own
+NAMED_AT_ENDS = 3  # groups that are named at each end, where there are more
 
 
 def groups(scores: GroupScores, ax: Any = None, *, q: Any = None) -> Display:
@@ -45,21 +45,21 @@ def groups(scores: GroupScores, ax: Any = None, *, q: Any = None) -> Display:
     """
     if not isinstance(scores, GroupScores):
         raise InputError(f"scores is {brief(scores)}; expected the groups of vendimeter.score_groups.")
-    order, column = _column(scores, q)
-    value, low, high = (np.asarray(held)[:, column] for held in _tables(scores))
-    there = np.flatnonzero(np.isfinite(value))
-    if not len(there):
+    order, column = _order_column(scores, q)
+    value, low, high = (np.asarray(table)[:, column] for table in _score_tables(scores))
+    filled = np.flatnonzero(np.isfinite(value))
+    if not len(filled):
         raise EmptyError("every group is empty; expected one with items, to be drawn.")
-    ranked = there[np.argsort(-value[there], kind="stable")]
-    what = "Vendi Score" if order == 1 else f"score of order {order_name(order)}"
-    if len(ranked) <= RANKED:
+    ranked = filled[np.argsort(-value[filled], kind="stable")]
+    label = "Vendi Score" if order == 1 else f"score of order {order_name(order)}"
+    if len(ranked) <= MAX_RANKED:
         ax = axes(ax, height=max(1.6, 0.9 + 0.24 * len(ranked)))
-        _ranking(ax, scores, ranked, value, low, high)
+        _draw_ranking(ax, scores, ranked, value, low, high)
     else:
         ax = axes(ax)
-        _distribution(ax, scores, ranked, value)
-    ax.set_xlabel(what)
-    empty = len(value) - len(there)
+        _draw_distribution(ax, scores, ranked, value)
+    ax.set_xlabel(label)
+    empty = len(value) - len(filled)
     if empty:
         ax.set_title(
             f"{empty:,} empty group{'s' * (empty > 1)} not shown", fontsize="small", color=GREY, loc="right"
@@ -67,36 +67,36 @@ def groups(scores: GroupScores, ax: Any = None, *, q: Any = None) -> Display:
     return Display(ax, (ax,))
 
 
-def _tables(scores: GroupScores) -> tuple[np.ndarray, ...]:
-    """Scores and bounds, (groups, orders) each."""
+def _score_tables(scores: GroupScores) -> tuple[np.ndarray, ...]:
+    """Scores, lower and upper bounds, each of shape (groups, orders)."""
     return tuple(
-        held if held.ndim == 2 else held[:, None] for held in (scores.scores, scores.low, scores.high)
+        table if table.ndim == 2 else table[:, None] for table in (scores.scores, scores.low, scores.high)
     )
 
 
-def _column(scores: GroupScores, q: Any) -> tuple[float, int]:
+def _order_column(scores: GroupScores, q: Any) -> tuple[float, int]:
     orders = np.atleast_1d(scores.q).tolist()
     if q is None:
-        wanted = 1.0 if 1.0 in orders else orders[0]
+        order = 1.0 if 1.0 in orders else orders[0]
     else:
-        wanted = parse_order(q)
-        if wanted not in orders:
+        order = parse_order(q)
+        if order not in orders:
             raise unknown("order in these groups", q, map(order_name, orders))
-    return wanted, orders.index(wanted)
+    return order, orders.index(order)
 
 
-def _ranking(
+def _draw_ranking(
     ax: Any, scores: GroupScores, ranked: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
-    places = np.arange(len(ranked))
-    best = value[ranked]
-    ax.hlines(places, 0, best, color=LIGHT, linewidth=1.2, zorder=1)
-    reach = np.stack([best - low[ranked], high[ranked] - best])
-    reach = np.maximum(np.nan_to_num(reach), 0.0)
+    lines = np.arange(len(ranked))
+    ranked_scores = value[ranked]
+    ax.hlines(lines, 0, ranked_scores, color=LIGHT, linewidth=1.2, zorder=1)
+    error_bars = np.stack([ranked_scores - low[ranked], high[ranked] - ranked_scores])
+    error_bars = np.maximum(np.nan_to_num(error_bars), 0.0)
     ax.errorbar(
-        best,
-        places,
-        xerr=reach,
+        ranked_scores,
+        lines,
+        xerr=error_bars,
         fmt="o",
         color=PALETTE[0],
         markersize=5,
@@ -104,35 +104,37 @@ def _ranking(
         linewidth=1.4,
         zorder=2,
     )
-    for place, at in zip(places.tolist(), ranked.tolist(), strict=True):
+    for line, g in zip(lines.tolist(), ranked.tolist(), strict=True):
         ax.annotate(
-            f"{value[at]:.3g}",
-            (max(value[at], np.nan_to_num(high[at])), place),
+            f"{value[g]:.3g}",
+            (max(value[g], np.nan_to_num(high[g])), line),
             (7, 0),
             textcoords="offset points",
             va="center",
             fontsize="small",
             color=GREY,
         )
-    ticks(ax.yaxis, places.tolist(), [scores.labels[at] for at in ranked.tolist()])
+    ticks(ax.yaxis, lines.tolist(), [scores.labels[g] for g in ranked.tolist()])
     ax.set_ylim(len(ranked) - 0.4, -0.6)
-    ax.set_xlim(0, 1.16 * float(np.nanmax(np.append(high[ranked], best))))
+    ax.set_xlim(0, 1.16 * float(np.nanmax(np.append(high[ranked], ranked_scores))))
 
 
-def _distribution(ax: Any, scores: GroupScores, ranked: np.ndarray, value: np.ndarray) -> None:
-    """A histogram, a tick for every group below it, and the names of those at both ends."""
-    found = value[ranked]
-    bins = min(40, max(10, round(np.sqrt(len(found)))))
-    counts, _, _ = ax.hist(found, bins=bins, color=PALETTE[0], edgecolor="white", linewidth=0.4)
+def _draw_distribution(ax: Any, scores: GroupScores, ranked: np.ndarray, value: np.ndarray) -> None:
+    """Draw a histogram, a tick for every group below it, and the names of those at both ends."""
+    ranked_scores = value[ranked]
+    bins = min(40, max(10, round(np.sqrt(len(ranked_scores)))))
+    counts, _, _ = ax.hist(ranked_scores, bins=bins, color=PALETTE[0], edgecolor="white", linewidth=0.4)
     top = float(counts.max())
-    if len(found) <= 5000:
-        ax.plot(found, np.full(len(found), -0.03 * top), "|", color=GREY, markersize=5, alpha=0.5)
+    if len(ranked_scores) <= 5000:
+        ax.plot(
+            ranked_scores, np.full(len(ranked_scores), -0.03 * top), "|", color=GREY, markersize=5, alpha=0.5
+        )
     ax.set_ylim(-0.06 * top, 1.32 * top)
-    mean = float(found.mean())
+    mean = float(ranked_scores.mean())
     ax.axvline(mean, color=PALETTE[1], linestyle="--", linewidth=1.3)
     ax.annotate(f"mean {mean:.3g}", (mean, 1.02 * top), (4, 0), textcoords="offset points", color=PALETTE[1])
-    for side, ends in (("left", ranked[::-1][:NAMED]), ("right", ranked[:NAMED])):
-        lines = [f"{shown(scores.labels[at], 24)}: {value[at]:.3g}" for at in ends.tolist()]
+    for side, ends in (("left", ranked[::-1][:NAMED_AT_ENDS]), ("right", ranked[:NAMED_AT_ENDS])):
+        lines = [f"{label_text(scores.labels[g], 24)}: {value[g]:.3g}" for g in ends.tolist()]
         heading = "lowest" if side == "left" else "highest"
         ax.text(
             0.01 if side == "left" else 0.99,

@@ -17,7 +17,7 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.pictures import CHANNELS, bands, is_image
 from vendimeter.errors import InputError, brief, printable, unknown
 from vendimeter.optional import require
-from vendimeter.plots.style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, shown
+from vendimeter.plots.style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, label_text
 
 __all__ = ["CELLS", "KINDS", "Box", "Sheet", "draw", "item_at", "kind_of"]
 
@@ -30,10 +30,10 @@ CELLS = {
     "other": (1.9, 0.42),
 }
 KINDS = tuple(CELLS)
-LARGEST, SMALLEST = 8.0, 4.5  # points of letters
-LETTER, LINE = 0.56, 1.22  # width of a letter and height of a line, in sizes of the font
-LONGEST = 600  # characters of a text that are looked at
-MOLECULE = (300, 228)  # pixels
+LARGEST_FONT, SMALLEST_FONT = 8.0, 4.5  # points of letters
+LETTER_WIDTH, LINE_HEIGHT = 0.56, 1.22  # width of a letter and height of a line, in sizes of the font
+MAX_CHARACTERS = 600  # of a text: the rest is not looked at
+MOLECULE_PIXELS = (300, 228)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def item_at(samples: Any, position: int) -> Any:
         return samples[[position]].toarray()[0]
     if is_foreign(samples):
         return samples[position, ...]
-    found = samples.iloc[position] if hasattr(samples, "iloc") else samples[position]
-    return found.as_py() if hasattr(found, "as_py") else found  # of Arrow
+    item = samples.iloc[position] if hasattr(samples, "iloc") else samples[position]
+    return item.as_py() if hasattr(item, "as_py") else item  # of Arrow
 
 
 def kind_of(item: Any, kernel: Any = None) -> str:
@@ -79,9 +79,9 @@ def kind_of(item: Any, kernel: Any = None) -> str:
     >>> kind_of("CCO", Morgan())
     'molecules'
     """
-    told = _told_by(kernel)
+    kernel_kind = _kind_of_kernel(kernel)
     if isinstance(item, str):
-        return told if told in ("molecules", "images") else "texts"
+        return kernel_kind if kernel_kind in ("molecules", "images") else "texts"
     if is_image(item) or isinstance(item, bytes | os.PathLike):
         return "images"
     if isinstance(item, Mapping):
@@ -91,27 +91,27 @@ def kind_of(item: Any, kernel: Any = None) -> str:
     if isinstance(item, np.ndarray) or is_foreign(item):
         return {1: "vectors", 2: "images", 3: "images"}.get(len(item.shape), "other")
     if isinstance(item, Sequence) and len(item):
-        if all(isinstance(part, str) for part in item):
+        if all(isinstance(element, str) for element in item):
             return "texts"
-        if all(isinstance(part, int | float) for part in item):
+        if all(isinstance(element, int | float) for element in item):
             return "vectors"
     return "other"
 
 
-def _told_by(kernel: Any) -> str | None:
-    """What samples are by the kernel that takes them."""
+def _kind_of_kernel(kernel: Any) -> str | None:
+    """The kind of samples that a kernel takes, if it takes only one."""
     from vendimeter.kernels import MACCS, Morgan, Pixels, RDKitFingerprint
 
     if isinstance(kernel, Morgan | MACCS | RDKitFingerprint):
         return "molecules"
     if isinstance(kernel, Pixels):
         return "images"
-    told = {_told_by(part) for part in getattr(kernel, "parts", ())}
-    return told.pop() if len(told) == 1 else None
+    kinds = {_kind_of_kernel(part) for part in getattr(kernel, "parts", ())}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def check_kind(kind: Any) -> None:
-    """Refuse what is none of `KINDS`."""
+    """Raise an error for a kind that is none of `KINDS`."""
     if kind is not None and kind not in KINDS:
         raise unknown("kind of item", kind, KINDS)
 
@@ -149,18 +149,18 @@ def draw(ax: Any, item: Any, kind: str | None = None, box: Box | None = None) ->
     kind = kind or kind_of(item)
     if box is None:
         box = Box(0.0, 0.0, *CELLS[kind])
-        _blank(ax, box.width, box.height)
+        _prepare_axes(ax, box.width, box.height)
     if kind == "images":
-        return _image(ax, _pixels(item), box)
+        return _draw_pixels(ax, pixels_of(item), box)
     if kind == "molecules":
-        pixels = _molecule(item)
-        return _text(ax, _words(item), box) if pixels is None else _image(ax, pixels, box)
+        pixels = _molecule_pixels(item)
+        return _draw_text(ax, item_text(item), box) if pixels is None else _draw_pixels(ax, pixels, box)
     if kind == "vectors":
-        return _strip(ax, item, box)
-    return _text(ax, _words(item), box)
+        return _draw_vector(ax, item, box)
+    return _draw_text(ax, item_text(item), box)
 
 
-def _blank(ax: Any, width: float, height: float) -> None:
+def _prepare_axes(ax: Any, width: float, height: float) -> None:
     ax.set_autoscale_on(False)
     ax.set_xlim(0, width)
     ax.set_ylim(height, 0)
@@ -168,38 +168,38 @@ def _blank(ax: Any, width: float, height: float) -> None:
     ax.set_axis_off()
 
 
-def _image(ax: Any, pixels: np.ndarray, box: Box, **how: Any) -> Any:
-    """Pixels within the box in their own proportions."""
-    high, wide = pixels.shape[:2]
-    scale = min(box.width / wide, box.height / high)
-    x, y = box.left + (box.width - wide * scale) / 2, box.top + (box.height - high * scale) / 2
-    how = {"cmap": "gray", "vmin": 0, "vmax": 255} | how
-    return ax.imshow(pixels, extent=(x, x + wide * scale, y + high * scale, y), aspect="equal", **how)
+def _draw_pixels(ax: Any, pixels: np.ndarray, box: Box, **style: Any) -> Any:
+    """Draw pixels within a box in their own proportions."""
+    rows, columns = pixels.shape[:2]
+    scale = min(box.width / columns, box.height / rows)
+    x, y = box.left + (box.width - columns * scale) / 2, box.top + (box.height - rows * scale) / 2
+    style = {"cmap": "gray", "vmin": 0, "vmax": 255} | style
+    return ax.imshow(pixels, extent=(x, x + columns * scale, y + rows * scale, y), aspect="equal", **style)
 
 
-def _pixels(item: Any) -> np.ndarray:
+def pixels_of(item: Any) -> np.ndarray:
     """A picture as 8 bits; an array whose numbers are beyond 0 to 1 is stretched from its lowest to its highest."""
     try:
         return bands(item)
     except InputError:
         if not (isinstance(item, np.ndarray) or is_foreign(item)):
             raise
-        found = to_host(local(item))
-        if found.ndim == 3 and found.shape[0] in CHANNELS and found.shape[2] not in CHANNELS:
-            found = np.moveaxis(found, 0, 2)
-        drawable = found.dtype.kind in "iuf" and found.size and np.isfinite(found).all()
-        if not drawable or not (found.ndim == 2 or (found.ndim == 3 and found.shape[2] in CHANNELS)):
+        array = to_host(local(item))
+        if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
+            array = np.moveaxis(array, 0, 2)
+        drawable = array.dtype.kind in "iuf" and array.size and np.isfinite(array).all()
+        if not drawable or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in CHANNELS)):
             raise
-        wide = found.astype(np.float64)
-        low, high = (0.0, 255.0) if _are_bytes(found) else (wide.min(), wide.max())
-        return bands((wide - low) / max(high - low, 1e-300))
+        values = array.astype(np.float64)
+        low, high = (0.0, 255.0) if _are_bytes(array) else (values.min(), values.max())
+        return bands((values - low) / max(high - low, 1e-300))
 
 
 def _are_bytes(pixels: np.ndarray) -> bool:
     return pixels.dtype.kind in "iu" and pixels.min() >= 0 and 16 < pixels.max() <= 255
 
 
-def _molecule(item: Any) -> np.ndarray | None:
+def _molecule_pixels(item: Any) -> np.ndarray | None:
     """The formula of a molecule in pixels, or None for what RDKit cannot read, or what is too large."""
     from vendimeter.data.molecules import MOST_DRAWN, parse
 
@@ -207,7 +207,7 @@ def _molecule(item: Any) -> np.ndarray | None:
     if molecule is None or molecule.GetNumAtoms() > MOST_DRAWN:
         return None
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
-    canvas = drawing.MolDraw2DCairo(*MOLECULE)
+    canvas = drawing.MolDraw2DCairo(*MOLECULE_PIXELS)
     canvas.drawOptions().bondLineWidth = 2
     canvas.drawOptions().minFontSize = 14
     drawing.PrepareAndDrawMolecule(canvas, molecule)
@@ -215,8 +215,8 @@ def _molecule(item: Any) -> np.ndarray | None:
     return bands(canvas.GetDrawingText())
 
 
-def _strip(ax: Any, item: Any, box: Box) -> Any:
-    """A vector as a strip of colours, from its lowest number to its highest."""
+def _draw_vector(ax: Any, item: Any, box: Box) -> Any:
+    """Draw a vector as a strip of colours, from its lowest number to its highest."""
     numbers = np.asarray(to_host(local(item)) if is_foreign(item) else item, dtype=np.float64).reshape(1, -1)
     extent = (box.left, box.left + box.width, box.top + box.height, box.top)
     return ax.imshow(numbers, extent=extent, aspect="equal", cmap=SEQUENTIAL, interpolation="nearest")
@@ -225,37 +225,41 @@ def _strip(ax: Any, item: Any, box: Box) -> Any:
 # ---------------------------------------------------------------------------------------------------------- words
 
 
-def _words(item: Any) -> str:
-    """What is written of an item: a text as it stands, on one line; of anything else a few words."""
+def item_text(item: Any) -> str:
+    """The text that stands for an item: a text itself, on one line; of anything else a few words."""
     if isinstance(item, bytes):
         item = item.decode(errors="replace")
     if isinstance(item, str):
-        return printable(" ".join(item[:LONGEST].split())) + ("…" if len(item) > LONGEST else "")
+        return printable(" ".join(item[:MAX_CHARACTERS].split())) + (
+            "…" if len(item) > MAX_CHARACTERS else ""
+        )
     if isinstance(item, Mapping):
-        return shown(", ".join(f"{name}: {_words(value)}" for name, value in list(item.items())[:6]), LONGEST)
-    if isinstance(item, list | tuple) and all(isinstance(part, str) for part in item):
-        return shown(", ".join(item[:50]), LONGEST)
-    return shown(brief(item), LONGEST)
+        return label_text(
+            ", ".join(f"{name}: {item_text(value)}" for name, value in list(item.items())[:6]), MAX_CHARACTERS
+        )
+    if isinstance(item, list | tuple) and all(isinstance(element, str) for element in item):
+        return label_text(", ".join(item[:50]), MAX_CHARACTERS)
+    return label_text(brief(item), MAX_CHARACTERS)
 
 
-def _text(ax: Any, words: str, box: Box) -> Any:
-    """Words in lines that fit the box, as large as that allows; what does not fit is left out, with an ellipsis."""
-    scale = _points(ax)
-    size, lines, most = SMALLEST, [words], 1
-    for size in np.arange(LARGEST, SMALLEST - 0.1, -0.5).tolist():
-        lines = wrapped(words, max(4, int(box.width * scale / (LETTER * size))))
-        most = max(1, int(box.height * scale / (LINE * size)))
-        if len(lines) <= most:
+def _draw_text(ax: Any, words: str, box: Box) -> Any:
+    """Draw text in lines that fit the box, as large as that allows; what does not fit is cut, with an ellipsis."""
+    scale = _points_per_unit(ax)
+    font_size, lines, max_lines = SMALLEST_FONT, [words], 1
+    for font_size in np.arange(LARGEST_FONT, SMALLEST_FONT - 0.1, -0.5).tolist():
+        lines = wrap_text(words, max(4, int(box.width * scale / (LETTER_WIDTH * font_size))))
+        max_lines = max(1, int(box.height * scale / (LINE_HEIGHT * font_size)))
+        if len(lines) <= max_lines:
             break
     else:
-        lines = lines[:most]
+        lines = lines[:max_lines]
         lines[-1] = lines[-1][: max(1, len(lines[-1]) - 1)] + "…"
     x, y = box.left + box.width / 2, box.top + box.height / 2
     return ax.text(
         x,
         y,
         "\n".join(lines),
-        fontsize=size,
+        fontsize=font_size,
         ha="center",
         va="center",
         linespacing=1.1,
@@ -264,25 +268,25 @@ def _text(ax: Any, words: str, box: Box) -> Any:
     )
 
 
-def wrapped(words: str, width: int) -> list[str]:
-    """Lines of a text; letters of Chinese and its like, which are twice as wide, count twice.
+def wrap_text(words: str, width: int) -> list[str]:
+    """Break a text into lines; East Asian wide letters count twice.
 
     Examples
     --------
-    >>> wrapped("a dog on a boat", 7), wrapped("狗在船上", 4)
+    >>> wrap_text("a dog on a boat", 7), wrap_text("狗在船上", 4)
     (['a dog', 'on a', 'boat'], ['狗在', '船上'])
     """
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in words)
-    if wide > len(words) / 4:
+    wide_count = sum(unicodedata.east_asian_width(letter) in "WF" for letter in words)
+    if wide_count > len(words) / 4:
         width = max(1, width // 2)
     return textwrap.wrap(words, width) or [""]
 
 
-def _points(ax: Any) -> float:
-    """Points that a unit of the axes takes on paper."""
+def _points_per_unit(ax: Any) -> float:
+    """Typographic points of one unit of the axes on paper."""
     box, figure = ax.get_window_extent(), ax.figure
-    wide, high = (abs(b - a) for a, b in (ax.get_xlim(), ax.get_ylim()))
-    return 72 / figure.dpi * min(box.width / wide, box.height / high)
+    width, height = (abs(b - a) for a, b in (ax.get_xlim(), ax.get_ylim()))
+    return 72 / figure.dpi * min(box.width / width, box.height / height)
 
 
 # --------------------------------------------------------------------------------------------------------- sheets
@@ -300,26 +304,28 @@ class Sheet:
     """
 
     def __init__(self, ax: Any, width: float, height: float):
-        new = ax is None
+        own_figure = ax is None
         self.ax = axes(ax, width=width + 0.2, height=height + 0.2)
-        if new:  # one for the whole sheet: nothing needs to be made room for
+        if own_figure:  # one for the whole sheet: nothing needs to be made room for
             self.ax.figure.set_layout_engine("none")
             self.ax.set_position(
                 (0.1 / (width + 0.2), 0.1 / (height + 0.2), width / (width + 0.2), height / (height + 0.2))
             )
-        _blank(self.ax, width, height)
+        _prepare_axes(self.ax, width, height)
 
     def put(self, item: Any, kind: str, left: float, top: float) -> Any:
         """Draw an item in a cell of its kind."""
         width, height = CELLS[kind]
-        x, y = (0.04, 0.04) if kind == "images" else (0.12, 0.04)  # what is left free between two
-        return draw(self.ax, item, kind, Box(left + x / 2, top + y / 2, width - x, height - y))
+        x_gap, y_gap = (0.04, 0.04) if kind == "images" else (0.12, 0.04)  # left free between two cells
+        return draw(
+            self.ax, item, kind, Box(left + x_gap / 2, top + y_gap / 2, width - x_gap, height - y_gap)
+        )
 
-    def write(self, words: str, x: float, y: float, *, size: float = 8.0, **how: Any) -> Any:
-        """Words of any origin at a place, never read as mathematics."""
-        scaled = size * min(1.0, _points(self.ax) / 72)
-        return self.ax.text(x, y, words, fontsize=max(scaled, SMALLEST), **(AS_IT_STANDS | how))
+    def write(self, words: str, x: float, y: float, *, size: float = 8.0, **style: Any) -> Any:
+        """Write words of any origin at a position, never read as mathematics."""
+        scaled = size * min(1.0, _points_per_unit(self.ax) / 72)
+        return self.ax.text(x, y, words, fontsize=max(scaled, SMALLEST_FONT), **(AS_IT_STANDS | style))
 
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> Any:
-        """A thin grey line."""
+        """Draw a thin grey line."""
         return self.ax.plot(xs, ys, color=GREY, linewidth=0.6)

@@ -15,17 +15,18 @@ from vendimeter.data.groups import Grouping, read
 from vendimeter.errors import InputError, brief
 from vendimeter.intake import collected, similarity_of
 from vendimeter.options import as_number, check_rng, whole_number
-from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, legend, shown, ticks
+from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, label_text, legend, ticks
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["kernel_matrix", "matrix_of"]
 
-MOST = 1000  # items of a picture: it has hardly more pixels
-MODES = 10  # along which items are put in order
+MAX_ITEMS = 1000  # items of a picture: it has hardly more pixels
+ORDERING_MODES = 10  # along which items are put in order
 DIVERGING = "PuOr"  # where similarities are negative: even for colour-blind readers, and white at 0
-LOW = 0.1  # from which on the lowest similarities, not 0, are the darkest: else all of it would be light
-NAMED = 40  # blocks of labels that have room for their names
-ORDERED = {
+# Where the lowest similarities are above this they, not 0, are the darkest: else all of the picture would be light.
+DARKEST_FROM = 0.1
+MAX_NAMED_BLOCKS = 40  # blocks of labels that have room for their names
+ORDER_WORDS = {
     "modes": "like items beside each other",
     "lexicographic": "in the order of the items themselves",
     "labels": "label by label",
@@ -39,7 +40,7 @@ def kernel_matrix(
     *,
     order: Any = "modes",
     by: Any = None,
-    most: int = MOST,
+    most: int = MAX_ITEMS,
     limits: tuple[float, float] | None = None,
     rng: int = 0,
     ax: Any = None,
@@ -117,7 +118,7 @@ def _kernel_matrix(
     def coordinates() -> np.ndarray:
         from vendimeter.solvers.eigenvectors import leading
 
-        return leading(similarity, np.full(n, 1 / n), MODES, rng).coordinates
+        return leading(similarity, np.full(n, 1 / n), ORDERING_MODES, rng).coordinates
 
     positions = ordering(order, n, coordinates=coordinates, items=samples, groups=groups, rng=rng)
     return matrix_of(similarity, positions, groups=groups, named=order, most=most, limits=limits, ax=ax)
@@ -129,39 +130,39 @@ def matrix_of(
     *,
     groups: Grouping | None = None,
     named: Any = "given",
-    most: int = MOST,
+    most: int = MAX_ITEMS,
     limits: Any = None,
     ax: Any = None,
 ) -> Display:
     """Draw the similarities of the items at these positions, in this order."""
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
-    chosen = evenly(order, most)
-    matrix = to_host(similarity.take(chosen).dense())
+    drawn = evenly(order, most)
+    matrix = to_host(similarity.take(drawn).dense())
     ax = axes(ax, width=5.6, height=4.8)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    size = len(chosen)
-    how = _colours(matrix, limits)
-    image = ax.imshow(matrix, **how)
+    size = len(drawn)
+    colours = colour_scale(matrix, limits)
+    image = ax.imshow(matrix, **colours)
     ax.set_xticks([])
     ax.set_yticks([])
-    below, above = matrix.min() < how["vmin"], matrix.max() > how["vmax"] + 1e-9
+    below, above = matrix.min() < colours["vmin"], matrix.max() > colours["vmax"] + 1e-9
     extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get((below, above), "neither")
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend=extend)
     ax.set_anchor("W")  # a colour bar moves it to the right, where the layout would not see names at the left
     bar.set_label("similarity")
     bar.outline.set_visible(False)
-    words = ORDERED.get(named, "in a given order") if isinstance(named, str) else "in a given order"
+    order_words = ORDER_WORDS.get(named, "in a given order") if isinstance(named, str) else "in a given order"
     count = f"{size:,} items" if size == len(order) else f"{size:,} of {len(order):,} items, evenly"
-    ax.set_xlabel(f"{count}, {words}")
+    ax.set_xlabel(f"{count}, {order_words}")
     if groups is not None:
-        _side(ax, groups, first_label(groups, similarity.n)[chosen])
+        _draw_labels(ax, groups, first_label(groups, similarity.n)[drawn])
     return Display(ax, (ax, bar.ax))
 
 
-def _colours(matrix: np.ndarray, limits: Any) -> dict[str, Any]:
-    """The colour map and its ends."""
+def colour_scale(matrix: np.ndarray, limits: Any) -> dict[str, Any]:
+    """The colour map of a matrix and the values at its ends, as arguments of ``imshow``."""
     negative = float(matrix.min()) < -0.05
     if limits is not None:
         low, high = (
@@ -173,14 +174,14 @@ def _colours(matrix: np.ndarray, limits: Any) -> dict[str, Any]:
             )
         return {"cmap": DIVERGING if negative and low == -high else SEQUENTIAL, "vmin": low, "vmax": high}
     if negative:
-        reach = min(max(-float(matrix.min()), float(np.quantile(matrix, 0.99))), 1.0)
-        return {"cmap": DIVERGING, "vmin": -reach, "vmax": reach}
+        limit = min(max(-float(matrix.min()), float(np.quantile(matrix, 0.99))), 1.0)
+        return {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
     low = float(np.quantile(matrix, 0.01))
-    return {"cmap": SEQUENTIAL, "vmin": low if LOW < low < 1 else 0.0, "vmax": 1.0}
+    return {"cmap": SEQUENTIAL, "vmin": low if DARKEST_FROM < low < 1 else 0.0, "vmax": 1.0}
 
 
-def _side(ax: Any, groups: Grouping, label: np.ndarray) -> None:
-    """A strip of the labels' colours at the left; names beside blocks that are in one piece, or else in a legend."""
+def _draw_labels(ax: Any, groups: Grouping, label: np.ndarray) -> None:
+    """Draw a strip of label colours at the left, with names beside contiguous blocks, or else in a legend."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
@@ -198,12 +199,21 @@ def _side(ax: Any, groups: Grouping, label: np.ndarray) -> None:
     ax.set_xlim(-0.5 - 1.5 * width, size - 0.5)
     cuts = np.flatnonzero(np.diff(label)) + 1
     starts, ends = np.r_[0, cuts], np.r_[cuts, size]
-    there = label[starts]
+    block_labels = label[starts]
     if len(starts) == len(np.unique(label)):  # every label is in one piece
-        tall = (ends - starts) >= size / NAMED
-        named = [(i, at) for i, at in enumerate(there.tolist()) if at >= 0 and tall[i]]
-        places = [(starts[i] + ends[i] - 1) / 2 for i, _ in named]
-        ticks(ax.yaxis, places, [shown(groups.labels[at], 18) for _, at in named], fontsize="small")
+        has_room = (ends - starts) >= size / MAX_NAMED_BLOCKS
+        named_blocks = [
+            (i, label_index)
+            for i, label_index in enumerate(block_labels.tolist())
+            if label_index >= 0 and has_room[i]
+        ]
+        positions = [(starts[i] + ends[i] - 1) / 2 for i, _ in named_blocks]
+        ticks(
+            ax.yaxis,
+            positions,
+            [label_text(groups.labels[label_index], 18) for _, label_index in named_blocks],
+            fontsize="small",
+        )
         ax.tick_params(axis="y", length=0)
         for cut in cuts.tolist():
             ax.axhline(cut - 0.5, xmin=1.5 * width / (size + 1.5 * width), color="white", linewidth=0.4)

@@ -20,14 +20,9 @@ __all__ = ["exemplars", "modes"]
 
 MARGIN = 0.75  # inches at the left, for the names of the modes
 GAP = 0.3  # inches between the two ends
-HEADING = 0.28
-USUAL = {
-    "images": 8,
-    "vectors": 4,
-    "molecules": 4,
-    "texts": 3,
-    "other": 3,
-}  # at each end, unless more are asked for
+HEADING_HEIGHT = 0.28
+# Items at each end, unless more are asked for.
+DEFAULT_COUNTS = {"images": 8, "vectors": 4, "molecules": 4, "texts": 3, "other": 3}
 
 
 def modes(found: Modes, ax: Any = None) -> Display:
@@ -53,15 +48,15 @@ def modes(found: Modes, ax: Any = None) -> Display:
     >>> [f"{bar.get_height():.3f}" for bar in vm.plots.modes(found, ax=Figure().subplots()).ax_.patches]
     ['0.667', '0.333']
     """
-    _check(found)
+    _check_modes(found)
     ax = axes(ax)
-    places = np.arange(len(found))
-    bars = ax.bar(places, found.shares, color=PALETTE[0], width=0.75)
+    positions = np.arange(len(found))
+    bars = ax.bar(positions, found.shares, color=PALETTE[0], width=0.75)
     for bar, arbitrary in zip(bars, found.degenerate.tolist(), strict=True):
         if arbitrary:
             bar.set(hatch="////", edgecolor="white")
     (line,) = ax.plot(
-        places,
+        positions,
         np.cumsum(found.shares),
         color=PALETTE[1],
         marker="s",
@@ -71,15 +66,15 @@ def modes(found: Modes, ax: Any = None) -> Display:
     )
     ax.set_ylim(0, 1.04)
     if len(found) <= 25:
-        ax.set_xticks(places)
+        ax.set_xticks(positions)
     ax.set_xlabel("mode")
     ax.set_ylabel("share of the spectrum")
     handles, names = [bars[0], line], ["share", "sum so far"]
     if found.degenerate.any():
-        at = int(np.flatnonzero(found.degenerate)[0])
-        handles.append(bars[at])
+        first_arbitrary = int(np.flatnonzero(found.degenerate)[0])
+        handles.append(bars[first_arbitrary])
         names.append("arbitrary: equal eigenvalues")
-        if at == 0:
+        if first_arbitrary == 0:
             handles, names = handles[1:], names[1:]
     legend(ax, handles, names, loc="best")
     return Display(ax, (ax,))
@@ -129,40 +124,47 @@ def exemplars(
     >>> [text.get_text() for text in drawn.ax_.texts][-2:]
     ['one', 'two']
     """
-    _check(found)
+    _check_modes(found)
     check_kind(kind)
-    drawn = found._items if items is None else items
+    drawn_items = found._items if items is None else items
     if items is not None and length(items) != len(found.weights):
         raise InputError(
             f"items has {length(items)} entries and there are {len(found.weights)} samples; expected one an item."
         )
-    chosen = _chosen(found, modes)
-    first = item_at(drawn, int(found.exemplars(chosen[0], 1).high[0]))
-    told = kind or (found._kind if items is None and found._kind in CELLS else None)
-    told = told or kind_of(first, found._similarity.kernel if items is None else None)
-    most = min(found.shown, USUAL[told]) if count is None else whole_number(count, "count")
-    width, height = CELLS[told]
-    ends = [found.exemplars(a, most) for a in chosen]
+    selected = _select_modes(found, modes)
+    first = item_at(drawn_items, int(found.exemplars(selected[0], 1).high[0]))
+    drawn_kind = kind or (found._kind if items is None and found._kind in CELLS else None)
+    drawn_kind = drawn_kind or kind_of(first, found._similarity.kernel if items is None else None)
+    per_end = min(found.shown, DEFAULT_COUNTS[drawn_kind]) if count is None else whole_number(count, "count")
+    width, height = CELLS[drawn_kind]
+    ends = [found.exemplars(a, per_end) for a in selected]
     left_count, right_count = (max(len(end[side]) for end in ends) for side in (0, 1))
-    right = MARGIN + left_count * width + GAP
-    row = max(height, 0.4)
-    sheet = Sheet(ax, max(right + right_count * width, MARGIN + 2.6), HEADING + row * len(chosen))
-    sheet.write("highest loadings", MARGIN + 0.02, 0.6 * HEADING, va="center", color=GREY)
+    right_edge = MARGIN + left_count * width + GAP
+    row_height = max(height, 0.4)
+    sheet = Sheet(
+        ax, max(right_edge + right_count * width, MARGIN + 2.6), HEADING_HEIGHT + row_height * len(selected)
+    )
+    sheet.write("highest loadings", MARGIN + 0.02, 0.6 * HEADING_HEIGHT, va="center", color=GREY)
     if right_count:
-        sheet.write("lowest loadings", right + 0.02, 0.6 * HEADING, va="center", color=GREY)
-        middle = right - GAP / 2
-        sheet.line([middle, middle], [HEADING, HEADING + row * len(chosen)])
-    for i, (a, end) in enumerate(zip(chosen, ends, strict=True)):
-        top = HEADING + i * row
+        sheet.write("lowest loadings", right_edge + 0.02, 0.6 * HEADING_HEIGHT, va="center", color=GREY)
+        middle = right_edge - GAP / 2
+        sheet.line([middle, middle], [HEADING_HEIGHT, HEADING_HEIGHT + row_height * len(selected)])
+    for i, (a, end) in enumerate(zip(selected, ends, strict=True)):
+        top = HEADING_HEIGHT + i * row_height
         mark = "*" if found.degenerate[a] else ""
-        sheet.write(f"mode {a}{mark}\n{found.shares[a]:.1%}", 0.02, top + row / 2, va="center")
-        for start, positions in ((MARGIN, end.high), (right, end.low)):
+        sheet.write(f"mode {a}{mark}\n{found.shares[a]:.1%}", 0.02, top + row_height / 2, va="center")
+        for start, positions in ((MARGIN, end.high), (right_edge, end.low)):
             for column, position in enumerate(positions.tolist()):
-                sheet.put(item_at(drawn, position), told, start + column * width, top + (row - height) / 2)
+                sheet.put(
+                    item_at(drawn_items, position),
+                    drawn_kind,
+                    start + column * width,
+                    top + (row_height - height) / 2,
+                )
     return Display(sheet.ax, (sheet.ax,))
 
 
-def _chosen(found: Modes, modes: Any) -> list[int]:
+def _select_modes(found: Modes, modes: Any) -> list[int]:
     if isinstance(modes, list | tuple | range | np.ndarray):
         if not len(modes):
             raise InputError("modes is empty; expected how many modes, or which.")
@@ -170,7 +172,7 @@ def _chosen(found: Modes, modes: Any) -> list[int]:
     return list(range(min(whole_number(modes, "modes"), len(found))))
 
 
-def _check(found: Any) -> None:
+def _check_modes(found: Any) -> None:
     from vendimeter.analysis.eigenmodes import Modes
 
     if not isinstance(found, Modes):

@@ -15,11 +15,10 @@ from vendimeter.spectrum import Eigenvalues, Spectrum
 
 __all__ = ["profile", "spectrum"]
 
-FEW = 30  # eigenvalues up to which each has a bar
+MAX_BARS = 30  # eigenvalues up to which each has a bar
 MARKERS, LINES = ("o", "s", "^", "D", "v", "P", "X", "*"), ("-", "--", "-.", ":")
-FINE = np.linspace(
-    0.02, 0.98, 49
-)  # places q/(1 + q) at which a profile is drawn between the orders asked for
+# Positions q/(1 + q) at which a profile is drawn between its orders.
+FINE_GRID = np.linspace(0.02, 0.98, 49)
 
 
 # ---------------------------------------------------------------------------------------------------- eigenvalues
@@ -53,11 +52,11 @@ def spectrum(score: Any, ax: Any = None) -> Display:
     >>> vm.plots.spectrum(score, ax=Figure().subplots()).ax_.get_legend().get_texts()[2].get_text()
     'Vendi Score 2.83 of 4 items'
     """
-    values, value, q, note = _known(score)
+    values, value, q, note = known_eigenvalues(score)
     ax = axes(ax)
     ranks = np.arange(1, len(values) + 1)
-    many = max(len(values), value) > FEW
-    if many:
+    logarithmic = max(len(values), value) > MAX_BARS
+    if logarithmic:
         (drawn,) = ax.plot(ranks, values, color=PALETTE[0], linewidth=1.6)
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -67,16 +66,16 @@ def spectrum(score: Any, ax: Any = None) -> Display:
         ax.set_xlim(0.4, max(len(values), value) + 0.6)
     ax.set_xlabel("rank of the eigenvalue" + (f"\n({note})" if note else ""))
     ax.set_ylabel("eigenvalue, a share of the whole")
-    other = ax.twinx()
-    (sums,) = other.plot(ranks, np.cumsum(values), color=PALETTE[1], linestyle="--", linewidth=1.6)
-    if not many:
+    right_axes = ax.twinx()
+    (sums,) = right_axes.plot(ranks, np.cumsum(values), color=PALETTE[1], linestyle="--", linewidth=1.6)
+    if not logarithmic:
         sums.set(marker="s", markersize=4)
-    other.set_ylim(0, 1.04)
-    other.set_ylabel("sum of the eigenvalues so far")
-    other.spines["top"].set_visible(False)
+    right_axes.set_ylim(0, 1.04)
+    right_axes.set_ylabel("sum of the eigenvalues so far")
+    right_axes.spines["top"].set_visible(False)
     mark = ax.axvline(float(value), color="black", linestyle=":", linewidth=1.6)
-    if many:
-        _plain_numbers(ax.xaxis)
+    if logarithmic:
+        _plain_log_ticks(ax.xaxis)
     order = "Vendi Score" if q == 1 else f"score of order {order_name(q)}"
     of = f" of {score.n:,} items" if isinstance(score, Score) else ""
     names = ["eigenvalues (left)", "their sum (right)", f"{order} {value:.3g}{of}"]
@@ -89,11 +88,11 @@ def spectrum(score: Any, ax: Any = None) -> Display:
         ncols=3,
         fontsize="small",
     )
-    return Display(ax, (ax, other))
+    return Display(ax, (ax, right_axes))
 
 
-def _plain_numbers(axis: Any) -> None:
-    """Ticks of a logarithmic axis as plain numbers, 1, 2, 5, 10, …, as many as have room."""
+def _plain_log_ticks(axis: Any) -> None:
+    """Set the ticks of a logarithmic axis to plain numbers, 1, 2, 5, 10, …, as many as have room."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -105,45 +104,50 @@ def _plain_numbers(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _known(given: Any) -> tuple[np.ndarray, float, float, str]:
-    """The eigenvalues to draw, the score, its order, and what to say of those that are not known."""
-    if isinstance(given, Profile):
-        given = given[1] if 1.0 in given else next(iter(given.values()))
+def known_eigenvalues(source: Any) -> tuple[np.ndarray, float, float, str]:
+    """The known eigenvalues of a score, spectrum or array, the score, its order, and a note about those left out."""
+    if isinstance(source, Profile):
+        source = source[1] if 1.0 in source else next(iter(source.values()))
     q, value = 1.0, math.nan
-    found: Any = given
-    if isinstance(given, Score):
-        if given.spectrum is None:
+    spectrum: Any = source
+    if isinstance(source, Score):
+        if source.spectrum is None:
             raise InputError("the score of an empty group has no spectrum; expected a score of some items.")
-        q, value, found = given.q, float(given), given.spectrum
-    if not isinstance(found, Spectrum):
-        found = Eigenvalues(_shares(given), 0.0)
+        q, value, spectrum = source.q, float(source), source.spectrum
+    if not isinstance(spectrum, Spectrum):
+        spectrum = Eigenvalues(_normalized(source), 0.0)
     try:
-        values = np.asarray(found.eigenvalues, dtype=np.float64)
+        values = np.asarray(spectrum.eigenvalues, dtype=np.float64)
     except UnansweredError:
         raise InputError(
             f"this score of order {order_name(q)} was computed without eigenvalues; expected a score with its "
             "spectrum: take q=1, or several orders such as q=[1, 2]."
         ) from None
-    value = found.score(q).value if math.isnan(value) else value
+    value = spectrum.score(q).value if math.isnan(value) else value
     total = len(values)
-    values = values[values > max(getattr(found, "rank_threshold", 0.0), 1e-15 * values[0])]
-    if isinstance(found, Eigenvalues):
-        left = total - len(values)
-        return values, value, q, f"{left:,} more are 0 but for rounding" if left else ""
-    size = getattr(found, "size", None) or found.known.size  # type: ignore[attr-defined]
-    part = min(float(values.sum()), 1.0)
-    return values, value, q, f"{len(values):,} of {size:,} are known, from below: {part:.1%} of the whole"
+    values = values[values > max(getattr(spectrum, "rank_threshold", 0.0), 1e-15 * values[0])]
+    if isinstance(spectrum, Eigenvalues):
+        zero_count = total - len(values)
+        return values, value, q, f"{zero_count:,} more are 0 but for rounding" if zero_count else ""
+    size = getattr(spectrum, "size", None) or spectrum.known.size  # type: ignore[attr-defined]
+    known_share = min(float(values.sum()), 1.0)
+    return (
+        values,
+        value,
+        q,
+        f"{len(values):,} of {size:,} are known, from below: {known_share:.1%} of the whole",
+    )
 
 
-def _shares(given: Any) -> np.ndarray:
-    """A user's eigenvalues from large to small, with sum 1."""
+def _normalized(eigenvalues: Any) -> np.ndarray:
+    """A user's eigenvalues in descending order, scaled to a sum of 1."""
     try:
-        values = np.sort(np.asarray(given, dtype=np.float64).ravel())[::-1]
+        values = np.sort(np.asarray(eigenvalues, dtype=np.float64).ravel())[::-1]
     except (TypeError, ValueError):
         values = np.empty(0)
     if not len(values) or not np.isfinite(values).all() or values[-1] < -1e-9 * values[0] or values[0] <= 0:
         raise InputError(
-            f"eigenvalues are {brief(given)}; expected a Score, or numbers from 0 up that are not all 0."
+            f"eigenvalues are {brief(eigenvalues)}; expected a Score, or numbers from 0 up that are not all 0."
         )
     values = np.maximum(values, 0.0)
     return values / values.sum()
@@ -180,76 +184,86 @@ def profile(profile: Any, ax: Any = None) -> Display:
     >>> vm.plots.profile({"words": found}, ax=Figure().subplots()).ax_.get_xlabel()
     'order q'
     """
-    several = {"": profile} if isinstance(profile, Profile) else profile
-    if not isinstance(several, Mapping) or not several:
+    profiles = {"": profile} if isinstance(profile, Profile) else profile
+    if not isinstance(profiles, Mapping) or not profiles:
         raise InputError(f"profile is {brief(profile)}; expected a Profile, or profiles by name.")
-    for name, one in several.items():
-        if not isinstance(one, Profile):
+    for name, single in profiles.items():
+        if not isinstance(single, Profile):
             raise InputError(
-                f"profile {brief(name)} is {brief(one)}; expected a Profile from vendimeter.profile."
+                f"profile {brief(name)} is {brief(single)}; expected a Profile from vendimeter.profile."
             )
     ax = axes(ax)
-    handles = [_one_profile(ax, one, i) for i, one in enumerate(several.values())]
-    orders = sorted({q for one in several.values() for q in one})
-    ax.set_xlim(min(_place(orders[0]), 0.45) - 0.02, max(_place(orders[-1]), 0.55) + 0.02)
+    handles = [_draw_profile(ax, single, i) for i, single in enumerate(profiles.values())]
+    orders = sorted({q for single in profiles.values() for q in single})
+    ax.set_xlim(min(_order_position(orders[0]), 0.45) - 0.02, max(_order_position(orders[-1]), 0.55) + 0.02)
     _order_ticks(ax, orders)
-    drawn = np.concatenate([one.scores for one in several.values()])
-    if np.nanmax(drawn) > 30 * max(np.nanmin(drawn), 1e-300):
+    all_scores = np.concatenate([single.scores for single in profiles.values()])
+    if np.nanmax(all_scores) > 30 * max(np.nanmin(all_scores), 1e-300):
         ax.set_yscale("log")
-        _plain_numbers(ax.yaxis)
+        _plain_log_ticks(ax.yaxis)
     else:
         ax.set_ylim(bottom=0)
     ax.set_xlabel("order q")
     ax.set_ylabel("effectively different items")
-    if len(several) > 1 or next(iter(several)) != "":
-        legend(ax, handles, list(several), loc="best")
+    if len(profiles) > 1 or next(iter(profiles)) != "":
+        legend(ax, handles, list(profiles), loc="best")
     return Display(ax, (ax,))
 
 
-def _place(q: Any) -> Any:
+def _order_position(q: Any) -> Any:
     return 1.0 if math.isinf(q) else q / (1 + q)
 
 
-def _one_profile(ax: Any, one: Profile, series: int) -> Any:
+def _draw_profile(ax: Any, profile: Profile, series: int) -> Any:
     colour, marker = PALETTE[series % len(PALETTE)], MARKERS[series % len(MARKERS)]
     line = LINES[series % len(LINES)]
-    curve = _curve(one)
+    curve = _curve(profile)
     xs, ys, low, high = (np.array([row[i] for row in curve]) for i in range(4))
     ax.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
     ax.plot(xs, ys, color=colour, linestyle=line, linewidth=1.5)
-    if 0.0 in one and one[0.0].level != "none":
-        score = one[0.0]
-        reach = [[float(score) - score.bounds[0]], [score.bounds[1] - float(score)]]
-        ax.errorbar([0.0], [float(score)], yerr=reach, color=colour, capsize=3, linewidth=1)
+    if 0.0 in profile and profile[0.0].level != "none":
+        score = profile[0.0]
+        error_bars = [[float(score) - score.bounds[0]], [score.bounds[1] - float(score)]]
+        ax.errorbar([0.0], [float(score)], yerr=error_bars, color=colour, capsize=3, linewidth=1)
     (handle,) = ax.plot(
-        [_place(q) for q in one], one.scores, color=colour, marker=marker, linestyle="", markersize=5
+        [_order_position(q) for q in profile],
+        profile.scores,
+        color=colour,
+        marker=marker,
+        linestyle="",
+        markersize=5,
     )
     return type(handle)([], [], color=colour, marker=marker, linestyle=line, markersize=5)
 
 
-def _curve(one: Profile) -> list[tuple[float, float, float, float]]:
-    """Places, values and bounds along a profile: at its orders, and between them where the spectrum can answer."""
-    points = {_place(q): (float(score), *score.bounds) for q, score in one.items() if q > 0}
-    if 0.0 in one:
-        value = float(one[0.0])
+def _curve(profile: Profile) -> list[tuple[float, float, float, float]]:
+    """Positions, values and bounds along a profile: at its orders, and between them where the spectrum can answer."""
+    points = {_order_position(q): (float(score), *score.bounds) for q, score in profile.items() if q > 0}
+    if 0.0 in profile:
+        value = float(profile[0.0])
         points[0.0] = (value, value, value)
-    held = next(iter(one.values())).spectrum
-    ends = min(map(_place, one)), max(map(_place, one))
-    for place in FINE.tolist() if held is not None else ():
-        if not ends[0] < place < ends[1]:
+    spectrum = next(iter(profile.values())).spectrum
+    ends = min(map(_order_position, profile)), max(map(_order_position, profile))
+    for position in FINE_GRID.tolist() if spectrum is not None else ():
+        if not ends[0] < position < ends[1]:
             continue
         try:
-            points.setdefault(place, tuple(held.score(place / (1 - place))))  # type: ignore[union-attr]
+            points.setdefault(position, tuple(spectrum.score(position / (1 - position))))  # type: ignore[union-attr]
         except UnansweredError:
             break
-    rows = sorted((place, *found) for place, found in points.items())
+    rows = sorted((position, *bounds) for position, bounds in points.items())
     return [(p, v, v if math.isnan(a) else a, v if math.isnan(b) else b) for p, v, a, b in rows]
 
 
 def _order_ticks(ax: Any, orders: list[float]) -> None:
-    """Ticks at the orders, as many as have room, those that everyone knows first."""
-    chosen: list[float] = []
+    """Set ticks at the orders, as many as have room, the common ones 0, 1, 2 and ∞ first."""
+    shown_orders: list[float] = []
     for q in [*(q for q in (0.0, 1.0, 2.0, math.inf) if q in orders), *orders]:
-        if all(abs(_place(q) - _place(other)) >= 0.05 for other in chosen):
-            chosen.append(q)
-    ax.set_xticks([_place(q) for q in chosen], ["∞" if math.isinf(q) else order_name(q) for q in chosen])
+        if all(
+            abs(_order_position(q) - _order_position(shown_order)) >= 0.05 for shown_order in shown_orders
+        ):
+            shown_orders.append(q)
+    ax.set_xticks(
+        [_order_position(q) for q in shown_orders],
+        ["∞" if math.isinf(q) else order_name(q) for q in shown_orders],
+    )

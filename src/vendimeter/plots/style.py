@@ -17,9 +17,9 @@ __all__ = [
     "SEQUENTIAL",
     "Display",
     "axes",
+    "hide_frame_edges",
+    "label_text",
     "legend",
-    "plain",
-    "shown",
     "ticks",
 ]
 
@@ -27,14 +27,14 @@ __all__ = [
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
 GREY, LIGHT = "#666666", "#D9D9D9"
 SEQUENTIAL = "cividis"  # of similarities, from low to high: even in lightness, and for colour-blind readers
-LONGEST = 32  # characters of a label
-# How text of the user's is drawn, never as mathematics or TeX: ``ax.set_title(shown(name), **AS_IT_STANDS)``.
+LABEL_LENGTH = 32  # characters of a label
+# How text of the user's is drawn, never as mathematics or TeX: ``ax.set_title(label_text(name), **AS_IT_STANDS)``.
 AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 
-def shown(value: Any, most: int = LONGEST) -> str:
+def label_text(value: Any, length: int = LABEL_LENGTH) -> str:
     """A user's text without control characters, cut to a length; an empty one in quotes."""
-    return printable(value, most) or "''"
+    return printable(value, length) or "''"
 
 
 @dataclass(frozen=True)
@@ -66,33 +66,33 @@ def axes(ax: Any = None, *, width: float = 6.4, height: float = 4.0) -> Any:
         return ax
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="plot()")
     _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")
-    plain(ax)
+    hide_frame_edges(ax)
     return ax
 
 
-def plain(ax: Any) -> None:
-    """Without the frame's upper and right edge."""
+def hide_frame_edges(ax: Any) -> None:
+    """Hide the frame's upper and right edge."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 
 
-def as_it_stands(label: Any) -> Any:
-    """A text of matplotlib's that is no longer read as mathematics."""
-    label.set_parse_math(False)
-    label.set_usetex(False)
-    return label
+def _disable_markup(text: Any) -> Any:
+    """A matplotlib text that is no longer read as mathematics or TeX."""
+    text.set_parse_math(False)
+    text.set_usetex(False)
+    return text
 
 
-def ticks(axis: Any, places: Sequence[float], names: Iterable[Any], **how: Any) -> None:
-    """Names of the user's at places of an axis, ``ax.xaxis`` or ``ax.yaxis``."""
-    axis.set_ticks(list(places), [shown(name) for name in names], **how)
+def ticks(axis: Any, places: Sequence[float], names: Iterable[Any], **style: Any) -> None:
+    """Set ticks with names of the user's at positions of an axis, ``ax.xaxis`` or ``ax.yaxis``."""
+    axis.set_ticks(list(places), [label_text(name) for name in names], **style)
     for label in axis.get_ticklabels():
-        as_it_stands(label)
+        _disable_markup(label)
 
 
-def legend(ax: Any, handles: Sequence[Any], names: Sequence[Any], **how: Any) -> Any:
-    """A legend with names of the user's, which may begin with an underscore: matplotlib would leave those out."""
-    made = ax.legend(handles, [f"{i}" for i in range(len(handles))], frameon=False, **how)
-    for label, name in zip(made.get_texts(), names, strict=True):
-        as_it_stands(label).set_text(shown(name))
-    return made
+def legend(ax: Any, handles: Sequence[Any], names: Sequence[Any], **style: Any) -> Any:
+    """Draw a legend with names of the user's, which may begin with an underscore: matplotlib would leave those out."""
+    drawn_legend = ax.legend(handles, [f"{i}" for i in range(len(handles))], frameon=False, **style)
+    for label, name in zip(drawn_legend.get_texts(), names, strict=True):
+        _disable_markup(label).set_text(label_text(name))
+    return drawn_legend

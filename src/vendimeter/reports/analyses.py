@@ -1,4 +1,4 @@
-"""What the analyses found, each computed once and when it is first asked for, on no more items than it can bear."""
+"""The analyses behind a report, each computed once, on demand, and on no more items than it can afford."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, rarefy
 from vendimeter.data.arrays import plain
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
-from vendimeter.reports.sample import Part, Subject, is_narrow
+from vendimeter.reports.sample import SampledCollection, Subject, is_narrow
 from vendimeter.results.score import Profile, Score
 from vendimeter.scoring import plan, score, score_groups
 from vendimeter.similarity import Features
 from vendimeter.solvers.groups import subset_scores
 from vendimeter.spectrum.entropy import Answer
 
-__all__ = ["Analyses", "Copies", "Removed"]
+__all__ = ["Analyses", "Copies", "ItemContributions"]
 
-RAREFIED = (
-    1024  # items whose matrix is worked on for the curve: its eigenvalues are found some thirty times over
-)
-WIDE, WIDEST = 1400, 2048  # features between which their matrix would take minutes there
-SHARED = 50_000  # items of all collections, up to which copies are looked for across them
-CURVES = 8  # collections that have a curve
-TESTED = 20  # comparisons that are tested: with more, no adjusted p-value of 999 deals could be small
-DEALS = 999
-SUBSETS = 5  # of each group, for orders other than the first
-MODES = 8
-REMOVED = 3000  # items of which each is left out, where eigenvectors of their matrix are needed for it
-WORK = 4e10  # operations for the same with features
-CHEAP_SIDE, CHEAP_WORK = 1500, 4e9  # up to which that is done for every order
+CURVE_ITEMS = 1024  # items of the matrix of a rarefaction, whose eigenvalues are computed some thirty times
+MIN_SLOW_WIDTH, MAX_SLOW_WIDTH = 1400, 2048  # numbers of features between which that would take minutes
+MAX_SHARED_ITEMS = 50_000  # items of all collections, up to which copies are searched for across them
+MAX_CURVES = 8  # collections that have a curve
+# Comparisons up to which differences are tested: with more, no adjusted p-value of 999 permutations could be small.
+MAX_TESTED = 20
+PERMUTATIONS = 999
+SUBSETS_PER_GROUP = 5  # for orders other than the first
+MODE_COUNT = 8
+MAX_LEFT_OUT = 3000  # items that are left out in turn, where this takes eigenvectors of the similarity matrix
+MAX_WORK = 4e10  # operations for the same with features
+CHEAP_ITEMS, CHEAP_WORK = 1500, 4e9  # items, and operations, up to which that is done for every order
 
 
 @dataclass(frozen=True)
 class Copies:
     """The near copies of one collection."""
 
-    part: Part
-    found: Duplicates
+    collection: SampledCollection
+    duplicates: Duplicates
 
 
 @dataclass(frozen=True)
-class Removed:
-    """What items contribute: of all of them, or of a random sample."""
+class ItemContributions:
+    """What each item contributes to the score, for all items or a random sample."""
 
     items: np.ndarray
-    found: dict[float, Contributions]  # by order
+    by_order: dict[float, Contributions]
 
 
 class Analyses:
@@ -74,29 +73,35 @@ class Analyses:
 
     def __init__(self, subject: Subject, orders: Sequence[float], threshold: float, reference: Any = None):
         self.subject, self.threshold, self.reference = subject, threshold, reference
-        self.unanswered = [] if self._is_exact(subject.parts) else [q for q in orders if q == 0]
+        self.unanswered = [] if self._is_exact(subject.collections) else [q for q in orders if q == 0]
         if orders[0] in self.unanswered:
             raise UnansweredError(
                 f"q=0, the rank, needs all eigenvalues, which would take too long for {subject.n:,} items; expected "
                 "fewer items (some of the samples, or --limit on the command line), or another order first, as q=1."
             )
         self.orders = [q for q in orders if q not in self.unanswered]
-        self.main = self.orders[0]
+        self.first_order = self.orders[0]
 
-    def _is_exact(self, parts: Sequence[Part]) -> bool:
+    def _is_exact(self, collections: Sequence[SampledCollection]) -> bool:
         """Whether all eigenvalues are computed: order 0 would ask for them whatever that takes."""
         subject = self.subject
-        found = [
-            plan(part.items, subject.held, weights=part.weights, tol=subject.tol, rng=subject.rng)
-            for part in parts
+        plans = [
+            plan(
+                collection.items,
+                subject.position_kernel,
+                weights=collection.weights,
+                tol=subject.tol,
+                rng=subject.rng,
+            )
+            for collection in collections
         ]
-        return all(one.method == "exact" for one in found)
+        return all(solver_plan.method == "exact" for solver_plan in plans)
 
     def _score(self, items: np.ndarray, weights: np.ndarray | None, orders: Sequence[float]) -> Profile:
         subject = self.subject
         return score(
             items,
-            subject.held,
+            subject.position_kernel,
             q=list(orders),
             weights=weights,
             tol=subject.tol,
@@ -110,25 +115,25 @@ class Analyses:
     def scores(self) -> list[Profile]:
         """The scores of each collection, of all orders; order 1 is there even if it was not asked for."""
         orders = self.orders if 1.0 in self.orders else [*self.orders, 1.0]
-        found = []
-        for part in self.subject.parts:
-            samples = part.samples
+        profiles = []
+        for collection in self.subject.collections:
+            samples = collection.samples
             left_out = getattr(getattr(samples, "skipped", None), "count", 0)
-            profile = self._score(part.items, part.weights, orders)
-            found.append(profile.noted(left_out=left_out) if left_out else profile)
-        return found
+            profile = self._score(collection.items, collection.weights, orders)
+            profiles.append(profile.noted(left_out=left_out) if left_out else profile)
+        return profiles
 
     @property
     def score(self) -> Score:
         """The score of the first collection, of the first order."""
-        return self.scores[0][self.main]
+        return self.scores[0][self.first_order]
 
     @staticmethod
     def answer(profile: Profile, q: float) -> Answer | None:
         """The score of any order with its bounds, from the same spectrum; None where that has no answer."""
         if q in profile:
-            found = profile[q]
-            return Answer(float(found), *found.bounds)
+            score = profile[q]
+            return Answer(float(score), *score.bounds)
         spectrum = next(iter(profile.values())).spectrum
         try:
             return None if spectrum is None else spectrum.score(q)
@@ -138,29 +143,36 @@ class Analyses:
     # ------------------------------------------------------------------------------------------------- convergence
 
     @cached_property
-    def curves(self) -> list[tuple[Part, Rarefaction | VendimeterError]]:
+    def curves(self) -> list[tuple[SampledCollection, Rarefaction | VendimeterError]]:
         """The curve of each collection, or why there is none."""
-        found: list[tuple[Part, Rarefaction | VendimeterError]] = []
-        for part in self.subject.parts[:CURVES]:
+        by_collection: list[tuple[SampledCollection, Rarefaction | VendimeterError]] = []
+        for collection in self.subject.collections[:MAX_CURVES]:
             try:
-                found.append((part, self._curve(part)))
+                by_collection.append((collection, self._curve(collection)))
             except VendimeterError as error:
-                found.append((part, error))
-        return found
+                by_collection.append((collection, error))
+        return by_collection
 
-    def _curve(self, part: Part) -> Rarefaction:
+    def _curve(self, collection: SampledCollection) -> Rarefaction:
         subject = self.subject
-        items, weights = part.items, part.weights
-        if self.is_thinned(part):
-            chosen = generator(subject.rng, "report curve").choice(len(items), RAREFIED, replace=False)
-            items = items[np.sort(chosen)]
-        return rarefy(items, subject.held, q=self.main, weights=weights, most=RAREFIED, rng=subject.rng)
+        items, weights = collection.items, collection.weights
+        if self.is_subsampled(collection):
+            drawn = generator(subject.rng, "report curve").choice(len(items), CURVE_ITEMS, replace=False)
+            items = items[np.sort(drawn)]
+        return rarefy(
+            items,
+            subject.position_kernel,
+            q=self.first_order,
+            weights=weights,
+            most=CURVE_ITEMS,
+            rng=subject.rng,
+        )
 
-    def is_thinned(self, part: Part) -> bool:
+    def is_subsampled(self, collection: SampledCollection) -> bool:
         """Whether a curve is of a sample: features too many for their matrix, and too few for that of the items."""
         similarity = self.subject.similarity
-        wide = isinstance(similarity, Features) and WIDE < similarity.width <= WIDEST
-        return wide and len(part.items) > RAREFIED and part.weights is None
+        wide = isinstance(similarity, Features) and MIN_SLOW_WIDTH < similarity.width <= MAX_SLOW_WIDTH
+        return wide and len(collection.items) > CURVE_ITEMS and collection.weights is None
 
     # ------------------------------------------------------------------------------------------------------ groups
 
@@ -171,52 +183,55 @@ class Analyses:
         groups = subject.groups
         if groups is None or subject.labels is None:
             return None
-        known = [plain(label) for label in groups.labels]
-        reference = self.reference if self.reference in known else None
+        labels = [plain(label) for label in groups.labels]
+        reference = self.reference if self.reference in labels else None
         return compare(
             np.arange(subject.n),
-            subject.held,
+            subject.position_kernel,
             by=subject.labels,
-            q=self.main,
+            q=self.first_order,
             weights=subject.weights,
             reference=reference,
-            permutations=DEALS if len(known) - 1 <= TESTED else 0,
+            permutations=PERMUTATIONS if len(labels) - 1 <= MAX_TESTED else 0,
             rng=subject.rng,
         )
 
     @cached_property
-    def ranked(self) -> dict[float, np.ndarray]:
+    def group_scores(self) -> dict[float, np.ndarray]:
         """The scores of the groups at the common size, for every order; those of the first are the comparison's."""
         subject, comparison = self.subject, self.comparison
         assert comparison is not None
         assert subject.groups is not None
-        found, others = {self.main: comparison.fair}, [q for q in self.orders if q != self.main]
+        by_order = {self.first_order: comparison.fair}
+        others = [q for q in self.orders if q != self.first_order]
         if not others:
-            return found
+            return by_order
         if comparison.size is None:  # weights: as they are
             labels, items = subject.labels, np.arange(subject.n)
             scores = score_groups(
-                items, subject.held, by=labels, q=others, weights=subject.weights, rng=subject.rng
+                items, subject.position_kernel, by=labels, q=others, weights=subject.weights, rng=subject.rng
             ).scores
         else:
-            scores = self._at_common_size(comparison.size, others)
-        return found | {q: scores[:, i] for i, q in enumerate(others)}
+            scores = self._rarefied_scores(comparison.size, others)
+        return by_order | {q: scores[:, i] for i, q in enumerate(others)}
 
-    def _at_common_size(self, size: int, orders: list[float]) -> np.ndarray:
+    def _rarefied_scores(self, size: int, orders: list[float]) -> np.ndarray:
         groups = self.subject.groups
         assert groups is not None
         draws = generator(self.subject.rng, "report groups")
         subsets, owner = [], []
         for g in range(len(groups.labels)):
-            own = groups.items[groups.starts[g] : groups.starts[g + 1]]
-            for _ in range(1 if len(own) == size else SUBSETS if len(own) > size else 0):
-                subsets.append(own if len(own) == size else draws.choice(own, size, replace=False))
+            members = groups.items[groups.starts[g] : groups.starts[g + 1]]
+            for _ in range(1 if len(members) == size else SUBSETS_PER_GROUP if len(members) > size else 0):
+                subsets.append(
+                    members if len(members) == size else draws.choice(members, size, replace=False)
+                )
                 owner.append(g)
         scores = subset_scores(self.subject.similarity, subsets, orders, rng=self.subject.rng)
-        found = np.full((len(groups.labels), len(orders)), np.nan)
+        means = np.full((len(groups.labels), len(orders)), np.nan)
         for g in set(owner):
-            found[g] = scores[np.array(owner) == g].mean(axis=0)
-        return found
+            means[g] = scores[np.array(owner) == g].mean(axis=0)
+        return means
 
     # ---------------------------------------------------------------------------------------- modes, copies, items
 
@@ -226,8 +241,8 @@ class Analyses:
         subject = self.subject
         return modes(
             np.arange(subject.n),
-            subject.held,
-            k=MODES,
+            subject.position_kernel,
+            k=MODE_COUNT,
             by=subject.labels,
             weights=subject.weights,
             rng=subject.rng,
@@ -236,43 +251,46 @@ class Analyses:
     @cached_property
     def copies(self) -> list[Copies]:
         """The near copies in each collection, with what they cost."""
-        return [Copies(part, self._copies(part, i)) for i, part in enumerate(self.subject.parts)]
+        return [
+            Copies(collection, self._find_copies(collection, i))
+            for i, collection in enumerate(self.subject.collections)
+        ]
 
-    def _copies(self, part: Part, i: int) -> Duplicates:
+    def _find_copies(self, collection: SampledCollection, i: int) -> Duplicates:
         subject = self.subject
-        found = duplicates(
-            part.items,
-            subject.held,
+        near_copies = duplicates(
+            collection.items,
+            subject.position_kernel,
             threshold=self.threshold,
-            weights=part.weights,
+            weights=collection.weights,
             scores=False,
             rng=subject.rng,
         )
-        whole = self.scores[i][self.main]
-        if not found.copies:
-            return replace(found, score=whole, without=whole)
+        full_score = self.scores[i][self.first_order]
+        if not near_copies.copies:
+            return replace(near_copies, score=full_score, without=full_score)
         weights = None
-        if part.weights is not None:
-            weights = part.weights[found.kept] / part.weights[found.kept].sum()
-        without = self._score(part.items[found.kept], weights, [self.main])[self.main]
-        return replace(found, score=whole, without=without)
+        if collection.weights is not None:
+            weights = collection.weights[near_copies.kept] / collection.weights[near_copies.kept].sum()
+        kept_profile = self._score(collection.items[near_copies.kept], weights, [self.first_order])
+        return replace(near_copies, score=full_score, without=kept_profile[self.first_order])
 
     @cached_property
-    def shared(self) -> np.ndarray | None:
+    def shared_counts(self) -> np.ndarray | None:
         """How many items of each collection (rows) have a near copy in each other one, and in any other (last column).
 
         None where that would take long.
         """
         subject = self.subject
-        if not subject.several or subject.n > SHARED:
+        if not subject.has_several or subject.n > MAX_SHARED_ITEMS:
             return None
-        part_of = np.empty(subject.n, dtype=np.int64)
-        for i, part in enumerate(subject.parts):
-            part_of[part.items] = i
+        collection_of = np.empty(subject.n, dtype=np.int64)
+        for i, collection in enumerate(subject.collections):
+            collection_of[collection.items] = i
         try:
-            found = duplicates(
+            near_copies = duplicates(
                 np.arange(subject.n),
-                subject.held,
+                subject.position_kernel,
                 threshold=self.threshold,
                 weights=subject.weights,
                 scores=False,
@@ -280,26 +298,28 @@ class Analyses:
             )
         except VendimeterError:
             return None
-        counts = np.zeros((len(subject.parts), len(subject.parts) + 1), dtype=np.int64)
-        for cluster in found.clusters:
-            own = np.bincount(part_of[cluster], minlength=len(subject.parts))
-            there = own > 0
-            counts[:, :-1] += np.where(there[None, :] & ~np.eye(len(own), dtype=bool), own[:, None], 0)
-            counts[:, -1] += own if there.sum() > 1 else 0
-        return counts
+        copies_shared = np.zeros((len(subject.collections), len(subject.collections) + 1), dtype=np.int64)
+        for cluster in near_copies.clusters:
+            cluster_counts = np.bincount(collection_of[cluster], minlength=len(subject.collections))
+            is_present = cluster_counts > 0
+            copies_shared[:, :-1] += np.where(
+                is_present[None, :] & ~np.eye(len(cluster_counts), dtype=bool), cluster_counts[:, None], 0
+            )
+            copies_shared[:, -1] += cluster_counts if is_present.sum() > 1 else 0
+        return copies_shared
 
     @cached_property
-    def removed(self) -> Removed:
+    def contributions(self) -> ItemContributions:
         """What items contribute to the score of all of them together."""
         subject, similarity = self.subject, self.subject.similarity
         narrow = is_narrow(similarity)
-        side = similarity.width if narrow else 0  # type: ignore[attr-defined]
-        most = int(WORK / side**2) if narrow else REMOVED
-        items = subject.some(max(most, REMOVED), "contributions")
-        cheap = len(items) * side**2 <= CHEAP_WORK if narrow else len(items) <= CHEAP_SIDE
+        width = similarity.width if narrow else 0  # type: ignore[attr-defined]
+        affordable = int(MAX_WORK / width**2) if narrow else MAX_LEFT_OUT
+        items = subject.sample_positions(max(affordable, MAX_LEFT_OUT), "contributions")
+        cheap = len(items) * width**2 <= CHEAP_WORK if narrow else len(items) <= CHEAP_ITEMS
         weights = subject.weights_at(items)
-        found = {
-            q: contributions(items, subject.held, q=q, weights=weights, rng=subject.rng)
-            for q in (self.orders if cheap else [self.main])
+        by_order = {
+            q: contributions(items, subject.position_kernel, q=q, weights=weights, rng=subject.rng)
+            for q in (self.orders if cheap else [self.first_order])
         }
-        return Removed(items, found)
+        return ItemContributions(items, by_order)

@@ -13,7 +13,7 @@ from typing import Any
 from vendimeter.errors import printable
 from vendimeter.plots.style import GREY, PALETTE
 from vendimeter.reports.document import Chart, Table
-from vendimeter.reports.words import joined
+from vendimeter.reports.words import label_as_text
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
 
@@ -21,11 +21,11 @@ __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "exte
 # from and to (both ends of a bar along x, for histograms and stacks); value (the colour of a cell).
 MARKS = ("line", "band", "point", "hollow", "interval", "bar", "histogram", "span", "rule", "cell")
 PERCENT = "%"
-LONGEST = 32  # characters of a name on an axis
-_LOOKED_AT = 1000  # characters of a label that may tell it from others
+NAME_LENGTH = 32  # characters of a name on an axis
+_MAX_COMPARED = 1000  # characters of a label that may tell it from others
 # Of d3: significant digits without an exponent, and whole numbers.
-_FORMAT = {PERCENT: ".3~p", "": ",.5~r"}
-_WHOLE = ",d"
+_D3_FORMATS = {PERCENT: ".3~p", "": ",.5~r"}
+_D3_INTEGER = ",d"
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class Layer:
 
     mark: str
     rows: Sequence[Mapping[str, Any]]
-    tips: Mapping[str, str] = field(
-        default_factory=dict
-    )  # fields that are shown on pointing, with their names
+    tips: Mapping[str, str] = field(default_factory=dict)  # fields of the tooltip, with their names
     points: bool = False  # of a line
 
 
@@ -90,13 +88,13 @@ def chart(
 
     layers = [layer for layer in layers if layer.rows]
     names = series_of(layers) if series is None else list(series)
-    x, y = _with_ticks(x, y, layers)
-    data = [_row(i, j, layer, row) for i, layer in enumerate(layers) for j, row in enumerate(layer.rows)]
-    spec = {"layer": [_layer(i, layer, x, y, names, rest) for i, layer in enumerate(layers)]}
+    x, y = _add_log_ticks(x, y, layers)
+    data = [_data_row(i, j, layer, row) for i, layer in enumerate(layers) for j, row in enumerate(layer.rows)]
+    spec = {"layer": [_layer_spec(i, layer, x, y, names, rest) for i, layer in enumerate(layers)]}
     return Chart(title, description, spec, data, table, svg(x, y, layers, names, height, rest), height)
 
 
-def _row(i: int, j: int, layer: Layer, row: Mapping[str, Any]) -> dict[str, Any]:
+def _data_row(i: int, j: int, layer: Layer, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the data; those of a line in their order, or it would go through names as the alphabet has them."""
     return {"layer": i, **({"order": j} if layer.mark == "line" else {}), **row}
 
@@ -106,7 +104,7 @@ def series_of(layers: Iterable[Layer]) -> list[str]:
     return list(dict.fromkeys(row["series"] for layer in layers for row in layer.rows if "series" in row))
 
 
-def distinct_names(labels: Iterable[Any], most: int = LONGEST) -> list[str]:
+def distinct_names(labels: Iterable[Any], max_length: int = NAME_LENGTH) -> list[str]:
     """Labels of the user's as names that differ, since an axis would draw equal ones over each other.
 
     Long ones are cut where they are alike: at their end, or at a beginning that they share.
@@ -115,75 +113,76 @@ def distinct_names(labels: Iterable[Any], most: int = LONGEST) -> list[str]:
     --------
     >>> distinct_names([1, "1", ""])
     ['1', '1 (2)', "''"]
-    >>> distinct_names(["Write a story about a dog.", "Write a story about a cat."], most=14)
+    >>> distinct_names(["Write a story about a dog.", "Write a story about a cat."], max_length=14)
     ['…about a dog.', '…about a cat.']
     >>> distinct_names([("y", "p")])
     ['y / p']
     """
-    labels = [joined(label) for label in labels]
-    cut = [printable(label, most) or "''" for label in labels]
-    long = [i for i, name in enumerate(cut) if name.endswith("…")]
-    if len({cut[i] for i in long}) < len(long):
-        whole = [printable(labels[i], _LOOKED_AT) for i in long]
-        start = next(
-            (j for j, same in enumerate(zip(*whole, strict=False)) if len(set(same)) > 1),
-            min(map(len, whole)),
+    labels = [label_as_text(label) for label in labels]
+    names = [printable(label, max_length) or "''" for label in labels]
+    shortened = [i for i, name in enumerate(names) if name.endswith("…")]
+    if len({names[i] for i in shortened}) < len(shortened):
+        full_names = [printable(labels[i], _MAX_COMPARED) for i in shortened]
+        first_difference = next(
+            (j for j, letters in enumerate(zip(*full_names, strict=False)) if len(set(letters)) > 1),
+            min(map(len, full_names)),
         )
-        words = whole[0].rfind(" ", 0, max(0, start - most // 3)) + 1  # from a word that they share on
-        for i, name in zip(long, whole, strict=True):
-            rest = name[words:]
-            cut[i] = "…" + (rest if len(rest) < most else rest[: most - 2] + "…")
-    found: dict[str, None] = {}
-    for first in cut:
-        name = first
+        # The names are cut before a word that they share.
+        cut = full_names[0].rfind(" ", 0, max(0, first_difference - max_length // 3)) + 1
+        for i, name in zip(shortened, full_names, strict=True):
+            ending = name[cut:]
+            names[i] = "…" + (ending if len(ending) < max_length else ending[: max_length - 2] + "…")
+    distinct: dict[str, None] = {}
+    for candidate in names:
+        name = candidate
         count = 1
-        while name in found:
+        while name in distinct:
             count += 1
-            name = f"{first} ({count})"
-        found[name] = None
-    return list(found)
+            name = f"{candidate} ({count})"
+        distinct[name] = None
+    return list(distinct)
 
 
 def extent(axis: Axis, values: Iterable[float | None]) -> tuple[float, float]:
     """Both ends of an axis of numbers, with all values between them."""
     if axis.ends is not None:
         return axis.ends
-    known = [value for value in values if value is not None and math.isfinite(value)]
+    finite = [value for value in values if value is not None and math.isfinite(value)]
     if axis.log:
-        known = [value for value in known if value > 0] or [1.0, 10.0]
-        low, high = min(known), max(known)
+        finite = [value for value in finite if value > 0] or [1.0, 10.0]
+        low, high = min(finite), max(finite)
         return (low, high) if high > low else (low / 2, high * 2)
-    known = known or [0.0, 1.0]
-    low, high = min(known), max(known)
+    finite = finite or [0.0, 1.0]
+    low, high = min(finite), max(finite)
     if axis.zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    reach = high - low
-    if not reach:
-        reach = abs(high) or 1.0
-        return (low - reach / 2, high + reach / 2) if not axis.zero else (min(low, 0), max(high, 0) or 1.0)
-    return (low if axis.zero and low == 0 else low - 0.04 * reach), high + 0.04 * reach
+    span = high - low
+    if not span:
+        span = abs(high) or 1.0
+        return (low - span / 2, high + span / 2) if not axis.zero else (min(low, 0), max(high, 0) or 1.0)
+    return (low if axis.zero and low == 0 else low - 0.04 * span), high + 0.04 * span
 
 
-def values_of(layers: Iterable[Layer], which: str, across: bool) -> list[Any]:
-    """What lies along an axis, "x" or "y"; `across` where low and high are along x."""
-    fields = {"x": ("x", "from", "to"), "y": ("y",)}[which] + (
-        ("low", "high") if across == (which == "x") else ()
+def values_of(layers: Iterable[Layer], direction: str, across: bool) -> list[Any]:
+    """The values along an axis, "x" or "y"; `across` where low and high are along x."""
+    fields = {"x": ("x", "from", "to"), "y": ("y",)}[direction] + (
+        ("low", "high") if across == (direction == "x") else ()
     )
     return [row[name] for layer in layers for row in layer.rows for name in fields if name in row]
 
 
-def _with_ticks(x: Axis, y: Axis, layers: Sequence[Layer]) -> tuple[Axis, Axis]:
-    """Both axes; log ones with round numbers, since a line for each of 1 to 9 of every power would be a fence."""
+def _add_log_ticks(x: Axis, y: Axis, layers: Sequence[Layer]) -> tuple[Axis, Axis]:
+    """Both axes; log ones with ticks at round numbers, since a line for each of 1 to 9 of every power is too many."""
     from vendimeter.reports.svg import ticks
 
     across = y.names is not None
-    found = []
-    for which, axis in (("x", x), ("y", y)):
+    axes = []
+    for direction, axis in (("x", x), ("y", y)):
         if axis.log:
-            low, high = extent(axis, values_of(layers, which, across))
+            low, high = extent(axis, values_of(layers, direction, across))
             axis = replace(axis, ticks=tuple(ticks(low, high, log=True)))
-        found.append(axis)
-    return found[0], found[1]
+        axes.append(axis)
+    return axes[0], axes[1]
 
 
 def _is_short(axis: Axis) -> bool:
@@ -195,8 +194,8 @@ def _is_short(axis: Axis) -> bool:
 # ---------------------------------------------------------------------------------------------------------- Vega-Lite
 
 
-def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str], rest: str | None) -> dict[str, Any]:
-    mark, encoding = _marked(layer, x, y)
+def _layer_spec(i: int, layer: Layer, x: Axis, y: Axis, names: list[str], rest: str | None) -> dict[str, Any]:
+    mark, encoding = _mark_and_encoding(layer, x, y)
     if any("series" in row for row in layer.rows):
         # With one name only there is nothing to tell apart.
         legend = {} if len(names) > 1 else {"legend": None}
@@ -207,7 +206,8 @@ def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str], rest: str |
         encoding["color"] = {"field": "series", "type": "nominal", "scale": scale, **legend}
     if layer.tips:
         encoding["tooltip"] = [
-            {"field": name, "title": words, **_told(layer, name, x, y)} for name, words in layer.tips.items()
+            {"field": name, "title": title, **_tooltip_format(layer, name, x, y)}
+            for name, title in layer.tips.items()
         ]
     return {
         "transform": [{"filter": {"field": "layer", "equal": i}}],
@@ -216,8 +216,8 @@ def _layer(i: int, layer: Layer, x: Axis, y: Axis, names: list[str], rest: str |
     }
 
 
-def _marked(layer: Layer, x: Axis, y: Axis) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The mark of a layer, and what its fields are for."""
+def _mark_and_encoding(layer: Layer, x: Axis, y: Axis) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The Vega-Lite mark of a layer and the encoding of its fields."""
     across = y.names is not None
     both = {"x": _channel("x", x), "y": _channel("y", y)}
     if layer.mark == "line":
@@ -247,14 +247,16 @@ def _marked(layer: Layer, x: Axis, y: Axis) -> tuple[dict[str, Any], dict[str, A
         ends = {"x": _channel("from", x), "x2": {"field": "to"}, "y": _channel("y", y), "y2": {"datum": 0}}
         return {"type": "rect"}, ends
     if layer.mark == "rule":
-        held = "x" if "x" in layer.rows[0] else "y"
-        return {"type": "rule", "strokeDash": [4, 3]}, {held: _channel(held, x if held == "x" else y)}
+        direction = "x" if "x" in layer.rows[0] else "y"
+        return {"type": "rule", "strokeDash": [4, 3]}, {
+            direction: _channel(direction, x if direction == "x" else y)
+        }
     assert layer.mark == "cell", layer.mark
     return {"type": "rect"}, {**both, "color": {"field": "value", "type": "quantitative", "title": None}}
 
 
 def _channel(name: str, axis: Axis) -> dict[str, Any]:
-    """What a position stands for."""
+    """The Vega-Lite encoding of a position channel."""
     if axis.names is not None:
         return {
             "field": name,
@@ -271,27 +273,30 @@ def _channel(name: str, axis: Axis) -> dict[str, Any]:
         scale |= {"domain": list(axis.ends), "nice": False}
     elif axis.log:
         scale["nice"] = False
-    shown: dict[str, Any] = {"title": axis.title or None}
+    axis_spec: dict[str, Any] = {"title": axis.title or None}
     if axis.whole:
-        shown |= {"format": _WHOLE, "tickMinStep": 1}
+        axis_spec |= {"format": _D3_INTEGER, "tickMinStep": 1}
     elif axis.form or axis.log:  # above 10,000 a log axis would write powers
-        shown["format"] = _FORMAT[axis.form]
+        axis_spec["format"] = _D3_FORMATS[axis.form]
     if axis.ticks is not None:
-        shown["values"] = list(axis.ticks)
-    return {"field": name, "type": "quantitative", "scale": scale, "axis": shown}
+        axis_spec["values"] = list(axis.ticks)
+    return {"field": name, "type": "quantitative", "scale": scale, "axis": axis_spec}
 
 
-def _told(layer: Layer, name: str, x: Axis, y: Axis) -> dict[str, str]:
-    """What a field that is shown on pointing is, and how it is written."""
+def _tooltip_format(layer: Layer, name: str, x: Axis, y: Axis) -> dict[str, str]:
+    """The type and number format of a field of a tooltip."""
     values = [row[name] for row in layer.rows if row.get(name) is not None]
     if any(isinstance(value, str) for value in values):
         return {"type": "nominal"}
-    whole = all(isinstance(value, int) for value in values)
-    return {"type": "quantitative", "format": _WHOLE if whole else _FORMAT[_form_of(name, x, y)]}
+    integers = all(isinstance(value, int) for value in values)
+    return {
+        "type": "quantitative",
+        "format": _D3_INTEGER if integers else _D3_FORMATS[_number_form(name, x, y)],
+    }
 
 
-def _form_of(name: str, x: Axis, y: Axis) -> str:
-    """How a number on pointing is written: as on the axis that it belongs to."""
+def _number_form(name: str, x: Axis, y: Axis) -> str:
+    """The number format of a field of a tooltip: that of the axis it belongs to."""
     across = y.names is not None
     along_x = name in ("x", "from", "to", "share") or (across and name in ("low", "high"))
     return (x if along_x else y).form if name in ("x", "y", "from", "to", "low", "high", "share") else ""

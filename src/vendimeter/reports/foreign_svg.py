@@ -8,7 +8,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from vendimeter.errors import InputError
-from vendimeter.reports.page_text import INK, PAPER, shown, themed
+from vendimeter.reports.page_text import INK, PAPER, themed, visible_text
 
 __all__ = ["inline_svg"]
 
@@ -57,14 +57,14 @@ _GEOMETRY = frozenset(
     )
 )
 # Paper and ink of a drawing are those of the page, so that it can be read in the dark.
-_PAPER_AND_INK = {
+_THEME_COLOURS = {
     **dict.fromkeys(("#000", "#000000", "black"), INK),
     **dict.fromkeys(("#fff", "#ffffff", "white"), PAPER),
 }
 _REFERENCE = re.compile(r"""url\(\s*["']?#([^"')]+)["']?\s*\)""")
 
 
-def inline_svg(drawn: str, prefix: str) -> str:
+def inline_svg(document: str, prefix: str) -> str:
     """The markup of a drawing, with names that begin with `prefix`; styles become attributes, for the page's policy.
 
     Examples
@@ -73,10 +73,10 @@ def inline_svg(drawn: str, prefix: str) -> str:
     ...            '<script>run()</script><path id="a" style="fill: #000000" d="M0 0"/></svg>', "c1-")
     '<svg viewBox="0 0 4 2" fill="currentColor" aria-hidden="true"><path id="c1-a" fill="currentColor" d="M0 0"/></svg>'
     """
-    if "<!ENTITY" in drawn:
+    if "<!ENTITY" in document:
         raise InputError("a drawing of the report declares entities; expected an SVG document without them.")
     try:
-        root = ElementTree.fromstring(drawn)
+        root = ElementTree.fromstring(document)
     except ElementTree.ParseError as error:
         raise InputError(f"a drawing of the report is no SVG document: {error}.") from None
     if root.tag != f"{_SVG}svg":
@@ -84,18 +84,18 @@ def inline_svg(drawn: str, prefix: str) -> str:
     box = root.get("viewBox") or f"0 0 {_length(root.get('width'))} {_length(root.get('height'))}"
     # The edges that matplotlib asks for in a style sheet, which the page cannot take over.
     edges = ' stroke-linejoin="round"' if root.find(f".//{_SVG}style") is not None else ""
-    inside = "".join(part for child in root for part in _markup(child, prefix))
+    content = "".join(markup for child in root for markup in _markup(child, prefix))
     size = re.fullmatch(r"[\d.]+(?:px)?", root.get("font-size", ""))
-    letters = f' font-size="{size[0]}"' if size else ""
-    return f'<svg viewBox="{escape(box)}" fill="{INK}"{letters}{edges} aria-hidden="true">{inside}</svg>'
+    font_size = f' font-size="{size[0]}"' if size else ""
+    return f'<svg viewBox="{escape(box)}" fill="{INK}"{font_size}{edges} aria-hidden="true">{content}</svg>'
 
 
 def _length(text: str | None) -> str:
     """The number of a length such as "460.8pt"."""
-    found = re.match(r"\s*([\d.]+)", text or "")
-    if found is None:
+    match = re.match(r"\s*([\d.]+)", text or "")
+    if match is None:
         raise InputError("a drawing of the report has neither a viewBox nor a width and height.")
-    return found[1]
+    return match[1]
 
 
 def _markup(element: ElementTree.Element, prefix: str) -> Iterator[str]:
@@ -103,20 +103,20 @@ def _markup(element: ElementTree.Element, prefix: str) -> Iterator[str]:
     tag = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
     if tag not in _ELEMENTS:
         return
-    kept = dict(_attributes(element, prefix))
-    if tag == "use" and "href" not in kept:
+    attributes = dict(_attributes(element, prefix))
+    if tag == "use" and "href" not in attributes:
         return
-    written = "".join(f' {name}="{escape(value)}"' for name, value in kept.items())
-    text = escape(shown(element.text)) if element.text and element.text.strip() else ""
-    inside = text + "".join(
+    attribute_text = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    text = escape(visible_text(element.text)) if element.text and element.text.strip() else ""
+    content = text + "".join(
         part
         for child in element
         for part in (
             *_markup(child, prefix),
-            escape(shown(child.tail)) if tag == "text" and child.tail else "",
+            escape(visible_text(child.tail)) if tag == "text" and child.tail else "",
         )
     )
-    yield f"<{tag}{written}>{inside}</{tag}>" if inside else f"<{tag}{written}/>"
+    yield f"<{tag}{attribute_text}>{content}</{tag}>" if content else f"<{tag}{attribute_text}/>"
 
 
 def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str, str]]:
@@ -129,29 +129,29 @@ def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str
                 yield "href", f"#{prefix}{value[1:]}"
         elif name == "style":
             for declaration in value.split(";"):
-                key, _, given = declaration.partition(":")
+                key, _, declared = declaration.partition(":")
                 if key.strip() == "font":
-                    yield from _font(given.strip())
+                    yield from _font(declared.strip())
                 elif key.strip() in _PRESENTATION:
-                    yield key.strip(), _drawn_value(given.strip(), prefix)
+                    yield key.strip(), _presentation_value(declared.strip(), prefix)
         elif name in _PRESENTATION:
-            yield name, _drawn_value(value, prefix)
+            yield name, _presentation_value(value, prefix)
         elif name in _GEOMETRY:
             yield name, value
 
 
-def _font(given: str) -> Iterator[tuple[str, str]]:
+def _font(font: str) -> Iterator[tuple[str, str]]:
     """The size and family of a font in one value, as matplotlib writes it: "10px 'DejaVu Sans', sans-serif"."""
-    found = re.search(r"([\d.]+)px", given)
-    if found:
-        yield "font-size", found[1]
+    match = re.search(r"([\d.]+)px", font)
+    if match:
+        yield "font-size", match[1]
     yield "font-family", "system-ui, sans-serif"
 
 
-def _drawn_value(value: str, prefix: str) -> str:
+def _presentation_value(value: str, prefix: str) -> str:
     """A value of a presentation attribute; references stay inside the drawing."""
-    value = themed(_PAPER_AND_INK.get(value.lower(), value))
+    value = themed(_THEME_COLOURS.get(value.lower(), value))
     if "url(" in value:
-        found = _REFERENCE.fullmatch(value.strip())
-        return f"url(#{prefix}{found[1]})" if found else "none"
+        reference = _REFERENCE.fullmatch(value.strip())
+        return f"url(#{prefix}{reference[1]})" if reference else "none"
     return value

@@ -1,4 +1,4 @@
-"""How samples are shown: as a picture of few bytes, a drawn molecule or some words, each with where it came from."""
+"""Samples as items of a report: small pictures, drawn molecules or short texts, each with where it came from."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ from vendimeter.errors import InputError, MissingDependencyError, printable
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
 from vendimeter.optional import require
-from vendimeter.plots.items import _pixels, _words, item_at, kind_of
+from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.document import Item
 
-__all__ = ["Shown", "Source", "source_of"]
+__all__ = ["ItemRenderer", "Source", "source_of"]
 
-SIDE = 96  # pixels of a picture, at most
-LETTERS = 300  # of a text
-CAPTION = 80
-SMILES = 120
-MOLECULE = (240, 240)  # pixels
-COLOURS = 24  # of a drawn molecule: a third of the bytes, and no difference to see
-NUMBERS = 2304  # of a vector that are drawn: 48×48
-PICTURES = 900_000  # bytes of all pictures of a report
-SMALL = 1200  # bytes of a PNG above which JPEG is tried
+THUMBNAIL_PIXELS = 96  # longer side of a picture, at most
+TEXT_LENGTH, CAPTION_LENGTH, SMILES_LENGTH = 300, 80, 120  # characters
+MOLECULE_PIXELS = (240, 240)
+MOLECULE_COLOURS = 24  # a third of the bytes, and no difference to see
+MAX_NUMBERS = 2304  # of a vector that are drawn: 48×48
+PICTURE_BYTES = 900_000  # of all pictures of a report
+SMALL_PNG_BYTES = 1200  # above which JPEG is tried
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".avif")
 NOTHING = "nothing"  # the kind of items of which there is nothing to show
 
@@ -46,14 +44,14 @@ class Source:
 
     items: Any
     kind: str
-    told_by: str = ""  # what told the kind, where it was guessed
+    guess_reason: str = ""  # why it was taken for this kind, where that was guessed
 
 
 def source_of(samples: Any, show: Any, kernel: Any, count: int, name: str = "") -> Source:
     """What to show of the items: what the user gave for that, or the samples themselves."""
     if show is None:
-        return _own(samples, kernel)
-    told = show.kind if isinstance(show, Collection) else None
+        return _own_source(samples, kernel)
+    declared_kind = show.kind if isinstance(show, Collection) else None
     items = known(show.samples if isinstance(show, Collection) else show)
     if isinstance(items, str | bytes) or not hasattr(items, "__len__"):
         raise InputError(
@@ -65,16 +63,15 @@ def source_of(samples: Any, show: Any, kernel: Any, count: int, name: str = "") 
         )
     first = item_at(items, 0)
     kind = kind_of(first)
-    if told in ("images", "molecules", "texts"):
-        return Source(items, told)
-    if isinstance(
-        first, str
-    ):  # texts, SMILES, or the paths of pictures: the user is told which they were taken for
+    if declared_kind in ("images", "molecules", "texts"):
+        return Source(items, declared_kind)
+    # Texts, SMILES, or paths of pictures: the user is told which they were taken for.
+    if isinstance(first, str):
         if first.lower().endswith(SUFFIXES) and _is_file(first):
             return Source(items, "images", "their endings")
-        found = guess(Collection([item_at(items, i) for i in range(min(count, 100))]))
-        if found.kind == "molecules":
-            return Source(items, "molecules", found.reason)
+        guessed = guess(Collection([item_at(items, i) for i in range(min(count, 100))]))
+        if guessed.kind == "molecules":
+            return Source(items, "molecules", guessed.reason)
     return Source(items, kind)
 
 
@@ -85,7 +82,7 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def _own(samples: Any, kernel: Any) -> Source:
+def _own_source(samples: Any, kernel: Any) -> Source:
     """The samples themselves; of a matrix there is nothing to see."""
     kind = samples.kind if isinstance(samples, Collection) else None
     items = samples.samples if isinstance(samples, Collection) else samples
@@ -103,8 +100,8 @@ def _own(samples: Any, kernel: Any) -> Source:
 
 
 @dataclass
-class Shown:
-    """Items of a report by their positions, each made when it is asked for, as long as there is room for pictures.
+class ItemRenderer:
+    """Renders items of a report by their positions, on demand and cached, within a budget for pictures.
 
     Attributes
     ----------
@@ -117,71 +114,74 @@ class Shown:
     """
 
     sources: Sequence[Source]
-    place: Callable[[int], tuple[int, int]]
+    locate: Callable[[int], tuple[int, int]]
     caption: Callable[[int], str]
-    room: int = PICTURES
+    budget: int = PICTURE_BYTES
     left_out: int = 0  # pictures for which there was no room
-    missing: dict[str, None] = field(default_factory=dict)  # libraries that are not there, in words
-    _made: dict[int, Item] = field(default_factory=dict)
+    missing_libraries: dict[str, None] = field(default_factory=dict)  # libraries that are not there, in words
+    _rendered: dict[int, Item] = field(default_factory=dict)
 
     def __call__(self, position: int, figure: str = "") -> Item:
         """The item at a position."""
-        made = self._item(int(position))
-        picture = made.picture
+        item = self._cached_item(int(position))
+        picture = item.picture
         if picture is not None:  # every time that it is shown, it is in the page
-            if len(picture) > self.room:
+            if len(picture) > self.budget:
                 picture = None
                 self.left_out += 1
             else:
-                self.room -= len(picture)
-        if made.text or picture is not None:
-            return Item(made.text, picture, made.media_type, made.caption, figure)
-        return Item(made.caption, figure=figure)  # where there is nothing else to see
+                self.budget -= len(picture)
+        if item.text or picture is not None:
+            return Item(item.text, picture, item.media_type, item.caption, figure)
+        return Item(item.caption, figure=figure)  # where there is nothing else to see
 
     def distinct(
         self, positions: Iterable[int], figure: Callable[[int], str], count: int | None = None
     ) -> list[Item]:
-        """So many items (a row), the first ones that look different, each with its figure."""
-        count = self.row if count is None else count
-        found: dict[Any, list[int]] = {}
+        """The first items (by default a row of them) that look different, each with its figure."""
+        count = self.per_row if count is None else count
+        lookalikes: dict[Any, list[int]] = {}
         for position in map(int, positions):
-            look = self._look(position)
-            if look not in found and len(found) == count:
+            key = self._appearance_key(position)
+            if key not in lookalikes and len(lookalikes) == count:
                 break
-            found.setdefault(look, []).append(position)
+            lookalikes.setdefault(key, []).append(position)
         return [
-            self(same[0], figure(same[0]) + (", and copies" if len(same) > 1 else ""))
-            for same in found.values()
+            self(
+                positions_alike[0],
+                figure(positions_alike[0]) + (", and copies" if len(positions_alike) > 1 else ""),
+            )
+            for positions_alike in lookalikes.values()
         ]
 
-    def look(self, position: int) -> Any:
-        """What two items share that are the same in all that can be shown: whole texts, all numbers of an array."""
-        part, own = self.place(int(position))
-        source = self.sources[part]
+    def content_key(self, position: int) -> Any:
+        """A key that is equal for items of equal content: whole texts, all numbers of an array."""
+        c, index = self.locate(int(position))
+        source = self.sources[c]
         if source.kind == NOTHING:
             return position
-        item = item_at(source.items, own)
+        item = item_at(source.items, index)
         if isinstance(item, str | bytes | Path):
             return item
         if isinstance(item, np.ndarray) and item.dtype.kind in "biufc":
             return item.shape, item.tobytes()
-        return self._look(int(position))
+        return self._appearance_key(int(position))
 
-    def _look(self, position: int) -> Any:
-        """What two items share that look the same."""
-        part, own = self.place(position)
-        source = self.sources[part]
+    def _appearance_key(self, position: int) -> Any:
+        """A key that is equal for items that look the same in the report."""
+        c, index = self.locate(position)
+        source = self.sources[c]
         if source.kind == NOTHING:
             return position
         if source.kind not in ("images", "vectors"):
-            return _words(item_at(source.items, own))
-        made = self._item(position)
-        return made.picture or made.text
+            return item_text(item_at(source.items, index))
+        rendered = self._cached_item(position)
+        return rendered.picture or rendered.text
 
-    def _item(self, position: int) -> Item:
-        if position not in self._made:
-            self._made[position] = self._make(position)
-        return self._made[position]
+    def _cached_item(self, position: int) -> Item:
+        if position not in self._rendered:
+            self._rendered[position] = self._render(position)
+        return self._rendered[position]
 
     @property
     def kinds(self) -> set[str]:
@@ -189,72 +189,72 @@ class Shown:
         return {source.kind for source in self.sources}
 
     @property
-    def row(self) -> int:
+    def per_row(self) -> int:
         """How many stand side by side: texts take more room than pictures."""
         return 5 if self.kinds <= {"images", "molecules", "vectors"} else 3
 
     @property
     def notes(self) -> list[str]:
         """What there is to say of what is shown, and is not."""
-        found = list(self.missing)
+        lines = list(self.missing_libraries)
         for source in self.sources:
-            if source.told_by:
-                found.append(f"What is shown was taken for {source.kind} (a guess: {source.told_by}).")
+            if source.guess_reason:
+                lines.append(f"What is shown was taken for {source.kind} (a guess: {source.guess_reason}).")
         if "vectors" in self.kinds:
-            found.append(
+            lines.append(
                 "A vector is drawn as its numbers row by row, dark for its lowest and light for its highest; show= "
                 "puts something to look at in its place."
             )
         if self.left_out:
-            found.append(f"{self.left_out:,} pictures were left out, so that the page stays small.")
-        return list(dict.fromkeys(found))
+            lines.append(f"{self.left_out:,} pictures were left out, so that the page stays small.")
+        return list(dict.fromkeys(lines))
 
-    def _make(self, position: int) -> Item:
-        part, own = self.place(position)
-        source, caption = self.sources[part], printable(self.caption(position), CAPTION)
+    def _render(self, position: int) -> Item:
+        c, index = self.locate(position)
+        source, caption = self.sources[c], printable(self.caption(position), CAPTION_LENGTH)
         if source.kind == NOTHING:
             return Item(caption=caption)
-        item = item_at(source.items, own)
+        item = item_at(source.items, index)
         try:
             if source.kind == "images":
-                picture, media = _thumbnail(item)
-                return Item("", picture, media, caption)
+                picture, media_type = _thumbnail(item)
+                return Item("", picture, media_type, caption)
             if source.kind == "molecules":
-                return Item(_cut(_words(item), SMILES), _formula(item), "image/png", caption)
+                return Item(_truncate(item_text(item), SMILES_LENGTH), _formula(item), "image/png", caption)
             if source.kind == "vectors":
-                return Item("", _folded(item), "image/png", caption)
+                return Item("", _vector_png(item), "image/png", caption)
         except MissingDependencyError as error:
-            self.missing[printable(error)] = None
+            self.missing_libraries[printable(error)] = None
         except InputError as error:
-            return Item(_cut(f"cannot be shown: {error}", LETTERS), caption=caption)
-        return Item(_cut(_words(item), LETTERS), caption=caption)
+            return Item(_truncate(f"cannot be shown: {error}", TEXT_LENGTH), caption=caption)
+        return Item(_truncate(item_text(item), TEXT_LENGTH), caption=caption)
 
 
-def _cut(words: str, most: int) -> str:
-    return words if len(words) <= most else words[: most - 1] + "…"
+def _truncate(words: str, length: int) -> str:
+    return words if len(words) <= length else words[: length - 1] + "…"
 
 
 def _thumbnail(item: Any) -> tuple[bytes, str]:
     """A picture of few bytes, and its media type."""
-    pixels = _pixels(item)
-    high, wide = pixels.shape[:2]
-    if max(high, wide) > SIDE:
-        scale = SIDE / max(high, wide)
+    pixels = pixels_of(item)
+    height, width = pixels.shape[:2]
+    if max(height, width) > THUMBNAIL_PIXELS:
+        scale = THUMBNAIL_PIXELS / max(height, width)
         try:
-            pixels = bands(pixels, (max(1, round(high * scale)), max(1, round(wide * scale))))
+            pixels = bands(pixels, (max(1, round(height * scale)), max(1, round(width * scale))))
         except MissingDependencyError:  # an array needs no library to be made out, if not as fine
             step = math.ceil(1 / scale)
             pixels = pixels[::step, ::step]
-    exact = png(pixels)
-    if len(exact) <= SMALL:
-        return exact, "image/png"
+    lossless = png(pixels)
+    if len(lossless) <= SMALL_PNG_BYTES:
+        return lossless, "image/png"
     try:
         image = pillow().fromarray(np.ascontiguousarray(pixels))
     except MissingDependencyError:
-        return exact, "image/png"
+        return lossless, "image/png"
     file = io.BytesIO()
     image.save(file, "JPEG", quality=85, optimize=True)
-    return (exact, "image/png") if len(exact) <= file.tell() else (file.getvalue(), "image/jpeg")
+    return (lossless, "image/png") if len(lossless) <= file.tell() else (file.getvalue(), "image/jpeg")
 
 
 def _formula(item: Any) -> bytes | None:
@@ -263,30 +263,30 @@ def _formula(item: Any) -> bytes | None:
     if molecule is None or molecule.GetNumAtoms() > MOST_DRAWN:
         return None
     drawing = require("rdkit.Chem.Draw.rdMolDraw2D", extra="molecules", purpose="drawing a molecule")
-    canvas = drawing.MolDraw2DCairo(*MOLECULE)
+    canvas = drawing.MolDraw2DCairo(*MOLECULE_PIXELS)
     canvas.drawOptions().bondLineWidth = 2.5
     canvas.drawOptions().minFontSize = 14
     drawing.PrepareAndDrawMolecule(canvas, molecule)
     canvas.FinishDrawing()
-    drawn = canvas.GetDrawingText()
+    full_png = canvas.GetDrawingText()
     try:
-        image = pillow().open(io.BytesIO(drawn), formats=["PNG"]).convert("RGB").quantize(COLOURS)
+        image = pillow().open(io.BytesIO(full_png), formats=["PNG"]).convert("RGB").quantize(MOLECULE_COLOURS)
     except MissingDependencyError:
-        return drawn
+        return full_png
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
-def _folded(item: Any) -> bytes:
+def _vector_png(item: Any) -> bytes:
     """A vector as colours, row by row in a square; neighbours of a very long one are taken together."""
     numbers = np.asarray(to_host(local(item)) if is_foreign(item) else item, dtype=np.float64).ravel()
-    if len(numbers) > NUMBERS:
-        ends = np.linspace(0, len(numbers), NUMBERS + 1).round().astype(int)
+    if len(numbers) > MAX_NUMBERS:
+        ends = np.linspace(0, len(numbers), MAX_NUMBERS + 1).round().astype(int)
         numbers = np.add.reduceat(numbers, ends[:-1]) / np.diff(ends)
-    wide = math.ceil(math.sqrt(max(len(numbers), 1)))
-    high = math.ceil(max(len(numbers), 1) / wide)
-    low, top = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
-    pixels = np.full((high * wide, 3), 255, dtype=np.uint8)
-    pixels[: len(numbers)] = coloured(numbers, low=low, high=top if top > low else low + 1)
-    return png(pixels.reshape(high, wide, 3))
+    width = math.ceil(math.sqrt(max(len(numbers), 1)))
+    height = math.ceil(max(len(numbers), 1) / width)
+    low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
+    pixels = np.full((height * width, 3), 255, dtype=np.uint8)
+    pixels[: len(numbers)] = coloured(numbers, low=low, high=high if high > low else low + 1)
+    return png(pixels.reshape(height, width, 3))

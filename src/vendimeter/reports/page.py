@@ -1,4 +1,8 @@
-"""A document as one HTML page, which needs nothing but itself: no network, and no script to be read."""
+"""A document as one HTML page, which needs nothing but itself: no network, and no script to be read.
+
+First come the blocks as the templates take them (cells in words, pictures as addresses, names that are unique), then
+`render`, which fills the templates.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,18 @@ from vendimeter.optional import require
 from vendimeter.reports import page_assets as assets
 from vendimeter.reports.document import Block, ByOrder, Chart, Column, Document, Group, Item, Section, Table
 from vendimeter.reports.foreign_svg import inline_svg
-from vendimeter.reports.page_text import MISSING, as_json, figures, order_label, shown, themed
+from vendimeter.reports.page_text import MISSING, as_json, format_column, order_label, themed, visible_text
 
 __all__ = ["Cell", "Drawing", "Names", "Picture", "cells", "drawing", "picture", "render"]
 
 
 # --------------------------------------------------------------------------------------------------------- page blocks
 
-# Blocks of a document as the templates take them: cells in words, pictures as addresses, names that are unique.
-
 KINDS = ("text", "number", "bar")
 _MEDIA_TYPE = re.compile(r"image/[a-z0-9.+-]+")
 _PNG = b"\x89PNG\r\n\x1a\n"
-_SMALL, _LARGE = 64, 640  # pixels that a picture is shown with: one of fewer is enlarged
-_BAR = 64  # width of the bar of the largest value, in pixels
+_SMALL_PIXELS, _LARGE_PIXELS = 64, 640  # pixels that a picture is shown with: one of fewer is enlarged
+_BAR_PIXELS = 64  # width of the bar of the largest value, in pixels
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,10 @@ class Names:
 
     counts: Counter[str] = field(default_factory=Counter)
 
-    def next(self, what: str) -> str:
+    def next(self, kind: str) -> str:
         """A name such as "table-3"."""
-        self.counts[what] += 1
-        return f"{what}-{self.counts[what]}"
+        self.counts[kind] += 1
+        return f"{kind}-{self.counts[kind]}"
 
     def section(self, section: Section) -> str:
         """The name of a section, for links to it."""
@@ -85,16 +87,18 @@ class Names:
 
 def cells(table: Table) -> Iterator[list[Cell]]:
     """The rows of a table, in words."""
-    widths = {len(row) for row in table.rows} - {len(table.columns)}
-    if widths:
+    wrong_widths = {len(row) for row in table.rows} - {len(table.columns)}
+    if wrong_widths:
         raise InputError(
-            f"a table of the report has rows of {min(widths)} cells and {len(table.columns)} columns."
+            f"a table of the report has rows of {min(wrong_widths)} cells and {len(table.columns)} columns."
         )
-    columns = [_column(column, [row[j] for row in table.rows]) for j, column in enumerate(table.columns)]
+    columns = [
+        _column_cells(column, [row[j] for row in table.rows]) for j, column in enumerate(table.columns)
+    ]
     yield from (list(row) for row in zip(*columns, strict=True))
 
 
-def _column(column: Column, values: Sequence[Any]) -> list[Cell]:
+def _column_cells(column: Column, values: Sequence[Any]) -> list[Cell]:
     """The cells of a column."""
     if column.kind not in KINDS:
         raise InputError(
@@ -102,21 +106,21 @@ def _column(column: Column, values: Sequence[Any]) -> list[Cell]:
         )
     if column.kind == "text":
         return [
-            Cell(MISSING, "text", missing=True) if value is None else Cell(shown(value), "text")
+            Cell(MISSING, "text", missing=True) if value is None else Cell(visible_text(value), "text")
             for value in values
         ]
     present = [abs(float(value)) for value in values if value is not None and abs(value) < float("inf")]
     largest = max(present, default=0.0)
-    made = []
-    for value, text in zip(values, figures(values, column.digits), strict=True):
+    cells = []
+    for value, text in zip(values, format_column(values, column.digits), strict=True):
         if text == MISSING:
-            made.append(Cell(text, column.kind, missing=True, bar=0.0 if column.kind == "bar" else None))
+            cells.append(Cell(text, column.kind, missing=True, bar=0.0 if column.kind == "bar" else None))
             continue
         bar = None
         if column.kind == "bar":
-            bar = round(_BAR * min(abs(float(value)) / largest, 1.0), 1) if largest else 0.0
-        made.append(Cell(text, column.kind, f"{float(value):.9g}", bar=bar, negative=value < 0))
-    return made
+            bar = round(_BAR_PIXELS * min(abs(float(value)) / largest, 1.0), 1) if largest else 0.0
+        cells.append(Cell(text, column.kind, f"{float(value):.9g}", bar=bar, negative=value < 0))
+    return cells
 
 
 def picture(item: Item, *, large: bool = False) -> Picture | None:
@@ -131,8 +135,8 @@ def picture(item: Item, *, large: bool = False) -> Picture | None:
     if item.picture.startswith(_PNG) and len(item.picture) >= 24:
         width, height = struct.unpack(">II", item.picture[16:24])
     address = f"data:{item.media_type};base64,{base64.b64encode(item.picture).decode('ascii')}"
-    few = max(width or 0, height or 0) <= (_LARGE if large else _SMALL)
-    return Picture(address, width, height, few_pixels=width is not None and few)
+    is_small = max(width or 0, height or 0) <= (_LARGE_PIXELS if large else _SMALL_PIXELS)
+    return Picture(address, width, height, few_pixels=width is not None and is_small)
 
 
 def drawing(chart: Chart, name: str) -> Drawing:
@@ -144,8 +148,8 @@ def drawing(chart: Chart, name: str) -> Drawing:
         "rows": [[row.get(key) for key in names] for row in chart.data],
         "height": chart.height,
     }
-    drawn = None if chart.drawn is None else inline_svg(chart.drawn, f"{name}-")
-    return Drawing(name, drawn, as_json(data))
+    markup = None if chart.drawn is None else inline_svg(chart.drawn, f"{name}-")
+    return Drawing(name, markup, as_json(data))
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -183,7 +187,9 @@ def render(document: Document) -> str:
     names = Names()
     sections = [(names.section(section), section) for section in document.sections]
     scripts = [assets.script()]
-    has_charts = any(isinstance(block, Chart) for _, section in sections for block in _all(section.blocks))
+    has_charts = any(
+        isinstance(block, Chart) for _, section in sections for block in _walk_blocks(section.blocks)
+    )
     if has_charts:
         scripts = [*assets.vendored(), *scripts]
     style = assets.style(len(document.orders))
@@ -198,18 +204,18 @@ def render(document: Document) -> str:
     )
 
 
-def _all(blocks: Any) -> Iterator[Block]:
-    """Blocks, and those inside them."""
+def _walk_blocks(blocks: Any) -> Iterator[Block]:
+    """All blocks, depth first, including those inside groups."""
     for block in blocks:
         yield block
         if isinstance(block, Group):
-            yield from _all(block.blocks)
+            yield from _walk_blocks(block.blocks)
         elif isinstance(block, ByOrder):
-            yield from _all(block.blocks.values())
+            yield from _walk_blocks(block.blocks.values())
 
 
 def _refuse(kind: str) -> None:
-    """Say that a block is none of those that the page can show."""
+    """Raise an error for a block that the page cannot show."""
     raise InputError(f"a block of the report is a {kind}, which the page cannot show.")
 
 
@@ -225,7 +231,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         # Whatever a template writes, control characters are shown; markup is escaped after that.
-        finalize=lambda value: value if isinstance(value, markup) else shown(value),
+        finalize=lambda value: value if isinstance(value, markup) else visible_text(value),
     )
     environment.filters["order_label"] = order_label
     environment.globals.update(

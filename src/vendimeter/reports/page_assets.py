@@ -30,11 +30,11 @@ def style(orders: int) -> str:
 @functools.cache
 def script() -> str:
     """The page's own script: one function, so that its names are its own."""
-    parts = [
+    sources = [
         (_ASSETS / name).read_text(encoding="utf-8")
         for name in ("tips.js", "tables.js", "charts.js", "report.js")
     ]
-    return "\n".join(["(function () {", '"use strict";', *parts, "})();", ""])
+    return "\n".join(["(function () {", '"use strict";', *sources, "})();", ""])
 
 
 @functools.cache
@@ -68,5 +68,5 @@ def policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
 
 @functools.cache
 def _digest(text: str) -> str:
-    """What a policy calls a script or style."""
+    """The hash by which a content security policy names a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -1,4 +1,4 @@
-"""The front door of reports: report."""
+"""The function `report`, and the page that it returns."""
 
 from __future__ import annotations
 
@@ -37,37 +37,25 @@ from vendimeter.reports.document import Document, Paragraph, Section
 from vendimeter.reports.sample import Subject, subject_of
 from vendimeter.reports.sections import (
     convergence,
+    groups,
     headline,
+    items,
     matrix,
+    metrics,
+    modes,
+    near_copies,
     provenance,
-)
-from vendimeter.reports.sections import (
-    groups as grouped,
-)
-from vendimeter.reports.sections import (
-    items as extremes,
-)
-from vendimeter.reports.sections import (
-    metrics as companions,
-)
-from vendimeter.reports.sections import (
-    modes as shown_modes,
-)
-from vendimeter.reports.sections import (
-    near_copies as near_duplicates,
-)
-from vendimeter.reports.sections import (
-    spectrum as spectra,
+    spectrum,
 )
 from vendimeter.reports.sections.metrics import check_features
 from vendimeter.reports.sections.provenance import call_of
-from vendimeter.reports.words import counted, note, order_sign
+from vendimeter.reports.words import count_of, note, order_symbol
 from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Report", "report"]
 
-Q = (1, 0, 2, "inf")
+DEFAULT_ORDERS = (1, 0, 2, "inf")
 FOOTER = "Made with Vendimeter: how many different things are in here?"
 
 
@@ -119,17 +107,17 @@ class Report:
         if not target.parent.is_dir():
             raise InputError(f"there is no folder {brief(str(target.parent))}; expected one to write into.")
         target = Path(os.path.realpath(target))
-        handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with open(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(self.html)
             mask = os.umask(0)
             os.umask(mask)
-            os.chmod(beside, 0o666 & ~mask)
-            os.replace(beside, target)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, target)
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(beside)
+                os.unlink(temporary)
             raise
         return Path(path)
 
@@ -148,7 +136,7 @@ def report(
     kernel: Any = "cosine",
     *,
     by: Any = None,
-    q: Any = Q,
+    q: Any = DEFAULT_ORDERS,
     weights: Any = None,
     reference: Any = None,
     show: Any = None,
@@ -216,12 +204,12 @@ def report(
     >>> [section.key for section in page.document.sections][:3]
     ['answer', 'spectrum', 'convergence']
     """
-    given = {"kernel": kernel, "by": by, "q": q, "weights": weights, "reference": reference, "show": show}
-    given |= {"title": title, "features": features, "threshold": threshold, "rng": rng}
+    arguments = {"kernel": kernel, "by": by, "q": q, "weights": weights, "reference": reference, "show": show}
+    arguments |= {"title": title, "features": features, "threshold": threshold, "rng": rng}
     orders = parse_orders(q)[0]
     rng = check_rng(rng)
     threshold = SearchOptions.of(threshold, "auto", 0.99, False).threshold
-    notes = _checked_notes(notes)
+    notes = _check_notes(notes)
     if isinstance(title, str):
         check_characters(title, "title")
     check_progress(progress)
@@ -238,23 +226,23 @@ def report(
         warnings.simplefilter("ignore", ToleranceWarning)
         bar.step(0.0, "similarities")
         subject = subject_of(
-            samples, kernel, by=by, weights=weights, show=show, rng=rng, orders=[1.0, *_above(orders)]
+            samples, kernel, by=by, weights=weights, show=show, rng=rng, orders=[1.0, *_above_rank(orders)]
         )
-        reference = _reference(reference, subject)
+        reference = _resolve_reference(reference, subject)
         analyses = Analyses(subject, orders, threshold, reference if subject.is_name(reference) else None)
-        call = command if command is not None else call_of(given)
-        document = _document(samples, analyses, reference, features, title, call, notes, bar.step)
+        call = command if command is not None else call_of(arguments)
+        document = _build_document(samples, analyses, reference, features, title, call, notes, bar.step)
         bar.step(0.98, "the page")
         from vendimeter.reports.page import render
 
         return Report(document, render(document))
 
 
-def _above(orders: list[float]) -> list[float]:
+def _above_rank(orders: list[float]) -> list[float]:
     return [q for q in orders if q not in (0.0, 1.0)]
 
 
-def _checked_notes(notes: Any) -> list[str]:
+def _check_notes(notes: Any) -> list[str]:
     if isinstance(notes, str) or not all(isinstance(line, str) for line in notes):
         raise InputError(f"notes={brief(notes)}; expected a list of texts.")
     for line in notes:
@@ -262,8 +250,8 @@ def _checked_notes(notes: Any) -> list[str]:
     return list(notes)
 
 
-def _reference(reference: Any, subject: Subject) -> Any:
-    """The reference, if it is a name one that there is."""
+def _resolve_reference(reference: Any, subject: Subject) -> Any:
+    """The reference; a name is checked to be that of a collection or group."""
     if reference is None or isinstance(reference, Collection):
         return reference
     reference = frames.known(reference)
@@ -275,7 +263,7 @@ def _reference(reference: Any, subject: Subject) -> Any:
 # ---------------------------------------------------------------------------------------------------------- sections
 
 
-def _document(
+def _build_document(
     samples: Any,
     analyses: Analyses,
     reference: Any,
@@ -286,102 +274,107 @@ def _document(
     step: Callable[[float, str], None],
 ) -> Document:
     subject = analyses.subject
-    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    made_at = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     # What everything else builds on: what goes wrong here is an error and no report.
     step(0.05, "scores")
     _ = analyses.scores
     # In the order of the page; how far it is with each, of all the work.
     makers: list[tuple[float, str, str, Callable[[], Section | None]]] = [
         (0.15, "answer", "How diverse it is", lambda: headline.section(analyses)),
-        (0.3, "spectrum", "Spectrum and orders", lambda: spectra.section(analyses)),
+        (0.3, "spectrum", "Spectrum and orders", lambda: spectrum.section(analyses)),
         (0.32, "convergence", "Convergence", lambda: convergence.section(analyses)),
-        (0.34, "groups", "Groups", lambda: grouped.section(analyses)),
-        (0.6, "modes", "What it is made of", lambda: shown_modes.section(analyses)),
-        (0.7, "duplicates", "Near copies", lambda: near_duplicates.section(analyses)),
-        (0.8, "items", "Most redundant and rarest items", lambda: extremes.section(analyses)),
+        (0.34, "groups", "Groups", lambda: groups.section(analyses)),
+        (0.6, "modes", "What it is made of", lambda: modes.section(analyses)),
+        (0.7, "duplicates", "Near copies", lambda: near_copies.section(analyses)),
+        (0.8, "items", "Most redundant and rarest items", lambda: items.section(analyses)),
         (0.88, "matrix", "The similarity matrix", lambda: matrix.section(analyses)),
-        (0.9, "metrics", "Other metrics", lambda: companions.section(analyses, reference, features)),
+        (0.9, "metrics", "Other metrics", lambda: metrics.section(analyses, reference, features)),
     ]
     sections: list[Section] = []
-    for done, key, name, make in makers:
-        step(done, name.lower())
-        asked = _asked(key, analyses, reference, features)
-        section = _made(key, name, make, asked)
+    for progress, key, name, make in makers:
+        step(progress, name.lower())
+        is_requested = _is_requested(key, analyses, reference, features)
+        section = _build_section(key, name, make, is_requested)
         if section is not None:
             sections.append(section)
     unanswered = [
-        f"Order {order_sign(q)}, the rank, is not here: it needs all eigenvalues, which would take too long for so "
+        f"Order {order_symbol(q)}, the rank, is not here: it needs all eigenvalues, which would take too long for so "
         "many items."
         for q in analyses.unanswered
     ]
-    said = [*unanswered, *subject.notes, *notes]
-    if said:
+    all_notes = [*unanswered, *subject.notes, *notes]
+    if all_notes:
         sections[0] = Section(
             sections[0].key,
             sections[0].title,
             sections[0].lead,
-            [*(note(text) for text in said), *sections[0].blocks],
+            [*(note(text) for text in all_notes), *sections[0].blocks],
         )
-    sections.append(provenance.section(analyses, call, subject.shown.notes, made))
+    sections.append(provenance.section(analyses, call, subject.renderer.notes, made_at))
     return Document(
         title=_title(samples, subject) if title is None else "standard input" if title == "-" else title,
-        headline=_headline(analyses),
+        headline=_headline_sentence(analyses),
         facts=headline.facts(analyses),
         sections=sections,
         orders=[order_name(q) for q in analyses.orders],
         subtitle=_subtitle(samples, subject),
         footer=FOOTER,
-        meta={"version": __version__, "made": made},
+        meta={"version": __version__, "made": made_at},
     )
 
 
-def _asked(key: str, analyses: Analyses, reference: Any, features: Any) -> bool:
+def _is_requested(key: str, analyses: Analyses, reference: Any, features: Any) -> bool:
     """Whether the user asked for what is in a section."""
     subject = analyses.subject
-    given = {"metrics": reference is not None or features is not None, "groups": subject.groups is not None}
-    return given.get(key, False)
+    requested = {
+        "metrics": reference is not None or features is not None,
+        "groups": subject.groups is not None,
+    }
+    return requested.get(key, False)
 
 
-def _made(key: str, title: str, make: Callable[[], Section | None], asked: bool = False) -> Section | None:
+def _build_section(
+    key: str, title: str, make: Callable[[], Section | None], is_requested: bool = False
+) -> Section | None:
     """A section, or why there is none; of one that was asked for there is a warning besides."""
     try:
         return make()
     except VendimeterError as error:
-        if asked and isinstance(error, MissingDependencyError):
+        if is_requested and isinstance(error, MissingDependencyError):
             raise
-        if asked:
+        if is_requested:
             warn(f"the section {title!r} of the report could not be made: {printable(error)}", UserWarning)
         return Section(key, title, "This could not be made.", [Paragraph(printable(error), note=True)])
 
 
-def _headline(analyses: Analyses) -> str:
+def _headline_sentence(analyses: Analyses) -> str:
     try:
         return headline.headline(analyses)
     except VendimeterError:  # of several collections that could not be compared
-        return f"{len(analyses.subject.parts)} collections side by side."
+        return f"{len(analyses.subject.collections)} collections side by side."
 
 
 def _title(samples: Any, subject: Subject) -> str:
-    if subject.several:
-        names = [subject.what(part) for part in subject.parts]
+    if subject.has_several:
+        names = [subject.name_of(collection) for collection in subject.collections]
         return "Diversity of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} collections")
     source = samples.source if isinstance(samples, Collection) else ""
     source = "standard input" if source == "-" else source
-    return f"Diversity of {source or counted(subject.all, 'item')}"
+    return f"Diversity of {source or count_of(subject.total_items, 'item')}"
 
 
 def _subtitle(samples: Any, subject: Subject) -> str:
-    what, matrix = "item", isinstance(subject.kernel, Precomputed | FromDistances)
+    noun, matrix = "item", isinstance(subject.kernel, Precomputed | FromDistances)
     if isinstance(samples, Collection) and samples.kind and not matrix:
-        what = samples.kind.removesuffix("s") if samples.kind.endswith("s") else "item"
+        noun = samples.kind.removesuffix("s") if samples.kind.endswith("s") else "item"
     elif subject.nested:
-        what = "text"
-    words = [counted(subject.all, what)]
+        noun = "text"
+    words = [count_of(subject.total_items, noun)]
     if subject.nested and subject.groups is not None:
-        words.append(f"in {counted(len(subject.groups.labels), 'list')}")
-    elif subject.several:
-        words.append(f"in {len(subject.parts)} collections")
+        words.append(f"in {count_of(len(subject.groups.labels), 'list')}")
+    elif subject.has_several:
+        words.append(f"in {len(subject.collections)} collections")
     elif subject.groups is not None:
-        words.append(f"in {counted(len(subject.groups.labels), 'group')}")
-    how = {Precomputed: "a matrix of similarities", FromDistances: "a matrix of distances"}
-    return f"{' '.join(words)}, compared by {how.get(type(subject.kernel), repr(subject.kernel))}"
+        words.append(f"in {count_of(len(subject.groups.labels), 'group')}")
+    matrix_names = {Precomputed: "a matrix of similarities", FromDistances: "a matrix of distances"}
+    return f"{' '.join(words)}, compared by {matrix_names.get(type(subject.kernel), repr(subject.kernel))}"

@@ -1,4 +1,9 @@
-"""What a report is about: one collection, its groups, or several collections, as one list of items with labels."""
+"""What a report is about: one collection, its groups, or several collections, as one list of items with labels.
+
+All analyses of a report share one similarity: they are given positions of items, and a `PositionKernel` looks up the
+similarities of these. Where all items would take too long, the list is a random sample of them. `subject_of` makes it
+all from what a user passes.
+"""
 
 from __future__ import annotations
 
@@ -16,67 +21,72 @@ from vendimeter.data.groups import Grouping, read
 from vendimeter.errors import InputError, brief, unknown
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.options import generator
-from vendimeter.reports.given import Given, given_of
-from vendimeter.reports.items import Shown, Source, source_of
-from vendimeter.reports.words import joined, named
+from vendimeter.reports.given import ReportInput, read_input
+from vendimeter.reports.items import ItemRenderer, Source, source_of
+from vendimeter.reports.words import label_as_text, label_name
 from vendimeter.scoring import plan
 from vendimeter.similarity import Features, Pairwise, Similarity
-from vendimeter.solvers.groups import held as dense_held
+from vendimeter.solvers.groups import held
 
-__all__ = ["DENSE", "Held", "Part", "Subject", "affordable_tol", "is_narrow", "kept", "subject_of"]
+__all__ = [
+    "DENSE_ITEMS",
+    "PositionKernel",
+    "SampledCollection",
+    "Subject",
+    "affordable_tol",
+    "is_narrow",
+    "materialize",
+    "subject_of",
+]
 
 
-# ---------------------------------------------------------------------------------------------------------------- held
-
-# One similarity for all analyses of a report: they are given positions, and this kernel looks them up.
-
-DENSE = 5000  # items whose matrix is held, so that nothing is computed twice
-NARROW = 1024  # features of which the matrix is small, whatever the number of items
+DENSE_ITEMS = 5000  # items up to which their similarity matrix is kept, so that nothing is computed twice
+NARROW_WIDTH = 1024  # number of features up to which their matrix is small, whatever the number of items
 TOLERANCES = (None, 1e-3, 1e-2)
 LIMIT, SPARSE_LIMIT = 1e12, 1.5e11  # operations of a score: half a minute or so
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Kernel):
+class PositionKernel(Kernel):
     """The similarities of items whose positions are the samples.
 
     Encoders, fingerprints and n-grams are then computed once for all analyses, and parameters that come from data are
     those of all items.
     """
 
-    whole: Similarity = field(repr=False)
+    all_similarities: Similarity = field(repr=False)
     name: ClassVar[str] = "held"
 
     def __repr__(self) -> str:
-        return repr(self.whole.kernel)
+        return repr(self.all_similarities.kernel)
 
     def build(self, samples: Any, rng: int) -> Similarity:
         """The similarities of the items at these positions."""
-        places = np.asarray(samples, dtype=np.int64)
-        if len(places) == self.whole.n and (places == np.arange(len(places))).all():
-            return self.whole
-        return self.whole.take(places)
+        positions = np.asarray(samples, dtype=np.int64)
+        if len(positions) == self.all_similarities.n and (positions == np.arange(len(positions))).all():
+            return self.all_similarities
+        return self.all_similarities.take(positions)
 
 
-def kept(similarity: Similarity) -> Similarity:
-    """The similarity so that asking again costs little; a user's function is called, and checked, once."""
-    return dense_held(similarity, DENSE)
+def materialize(similarity: Similarity) -> Similarity:
+    """A similarity whose values are cached where memory allows; a user's function is called, and checked, once."""
+    return held(similarity, DENSE_ITEMS)
 
 
 def is_narrow(similarity: Similarity) -> bool:
     """Whether the matrix of features is small, so that the number of items hardly matters."""
-    return isinstance(similarity, Features) and similarity.width <= min(similarity.n, NARROW)
+    return isinstance(similarity, Features) and similarity.width <= min(similarity.n, NARROW_WIDTH)
 
 
 def affordable_tol(similarity: Similarity, orders: list[float], rng: int) -> tuple[bool, float | None]:
-    """Whether a score of all items takes no longer than a report may, and to what tolerance it is computed then."""
-    if isinstance(similarity, Pairwise) and similarity.n > DENSE:
+    """Whether a score of all items is affordable in a report, and the tolerance to compute it with."""
+    if isinstance(similarity, Pairwise) and similarity.n > DENSE_ITEMS:
         return False, None  # every analysis would compute all similarities anew
     limit = SPARSE_LIMIT if getattr(similarity, "sparse", False) else LIMIT
-    places, kernel = np.arange(similarity.n), Held(similarity)
+    positions, kernel = np.arange(similarity.n), PositionKernel(similarity)
     for tol in TOLERANCES:
-        found = plan(places, kernel, q=orders, tol=tol, rng=rng)
-        work = found.flops + (found.otherwise.flops if found.otherwise is not None else 0.0)
+        solver_plan = plan(positions, kernel, q=orders, tol=tol, rng=rng)
+        work = solver_plan.flops + (solver_plan.otherwise.flops if solver_plan.otherwise is not None else 0.0)
         if work <= limit:
             return True, tol
     return False, TOLERANCES[-1]
@@ -84,23 +94,14 @@ def affordable_tol(similarity: Similarity, orders: list[float], rng: int) -> tup
 
 # ------------------------------------------------------------------------------------------------------------- subject
 
-SIZES = (
-    20_000,
-    10_000,
-    7_500,
-    5_000,
-    3_000,
-    2_000,
-    1_000,
-)  # of the sample, where all items would take too long
-
-
+# Sizes of the sample that are tried, largest first, where all items would take too long.
+SAMPLE_SIZES = (20_000, 10_000, 7_500, 5_000, 3_000, 2_000, 1_000)
 _PLACE = re.compile(r"(.+?) of (['\"])(.*)\2", re.DOTALL)  # "line 3 of 'data/captions.txt'"
 _QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Part:
+class SampledCollection:
     """One of the collections.
 
     Attributes
@@ -132,13 +133,13 @@ class Subject:
     ----------
     similarity : Similarity
         Of all items that are looked at.
-    parts : list of Part
+    collections : list of SampledCollection
         The collections.
     labels : list or None
         The label of each item, or a set of them: its group, or its collection where there are several.
     origin : ndarray
         The position of each item among all items.
-    shown : Shown
+    renderer : ItemRenderer
         What is shown of the items.
     vectors : array or None
         What an encoder made of the items, all of them.
@@ -153,10 +154,10 @@ class Subject:
     """
 
     similarity: Similarity
-    parts: list[Part]
+    collections: list[SampledCollection]
     labels: list[Any] | None
     origin: np.ndarray
-    shown: Shown
+    renderer: ItemRenderer
     vectors: Any
     nested: bool
     tol: float | None
@@ -169,14 +170,14 @@ class Subject:
         return self.similarity.n
 
     @property
-    def all(self) -> int:
+    def total_items(self) -> int:
         """How many items there are."""
-        return sum(part.n for part in self.parts)
+        return sum(collection.n for collection in self.collections)
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         """Whether there are several collections."""
-        return len(self.parts) > 1
+        return len(self.collections) > 1
 
     @property
     def kernel(self) -> Kernel:
@@ -184,9 +185,9 @@ class Subject:
         return self.similarity.kernel
 
     @cached_property
-    def held(self) -> Held:
+    def position_kernel(self) -> PositionKernel:
         """The kernel that takes positions."""
-        return Held(self.similarity)
+        return PositionKernel(self.similarity)
 
     @cached_property
     def groups(self) -> Grouping | None:
@@ -196,33 +197,37 @@ class Subject:
     @cached_property
     def weights(self) -> np.ndarray | None:
         """Probabilities of all items; each collection has as much as it has items."""
-        if all(part.weights is None for part in self.parts):
+        if all(collection.weights is None for collection in self.collections):
             return None
-        found = np.empty(self.n)
-        for part in self.parts:
-            own = np.full(len(part.items), 1 / len(part.items)) if part.weights is None else part.weights
-            found[part.items] = own * (len(part.items) / self.n)
-        return found / found.sum()
+        combined = np.empty(self.n)
+        for collection in self.collections:
+            collection_weights = (
+                np.full(len(collection.items), 1 / len(collection.items))
+                if collection.weights is None
+                else collection.weights
+            )
+            combined[collection.items] = collection_weights * (len(collection.items) / self.n)
+        return combined / combined.sum()
 
-    def some(self, most: int, purpose: str) -> np.ndarray:
+    def sample_positions(self, limit: int, purpose: str) -> np.ndarray:
         """Positions of at most so many items, at random where there are more, in order."""
-        there = np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
-        if len(there) <= most:
-            return there
-        return np.sort(generator(self.rng, f"report {purpose}").choice(there, most, replace=False))
+        weighted = np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
+        if len(weighted) <= limit:
+            return weighted
+        return np.sort(generator(self.rng, f"report {purpose}").choice(weighted, limit, replace=False))
 
     def weights_at(self, items: np.ndarray) -> np.ndarray | None:
         """The probabilities of some items, divided by their sum."""
         if self.weights is None:
             return None
-        found = self.weights[items]
-        return found / found.sum()
+        weights = self.weights[items]
+        return weights / weights.sum()
 
     @property
     def names(self) -> list[Any]:
         """What a reference may be called: the collections, or the groups."""
-        if self.several:
-            return [part.label for part in self.parts]
+        if self.has_several:
+            return [collection.label for collection in self.collections]
         return [] if self.groups is None else list(self.groups.labels)
 
     def is_name(self, reference: Any) -> bool:
@@ -231,9 +236,9 @@ class Subject:
             return all(map(np.isscalar, reference)) and reference in self.names
         return bool(np.isscalar(reference))
 
-    def what(self, part: Part) -> str:
+    def name_of(self, collection: SampledCollection) -> str:
         """The name of a collection for people."""
-        return "all items" if part.label is None else named(part.label, 60)
+        return "all items" if collection.label is None else label_name(collection.label, 60)
 
 
 # ------------------------------------------------------------------------------------------------ from what is given
@@ -243,84 +248,89 @@ def subject_of(
     samples: Any, kernel: Any, *, by: Any, weights: Any, show: Any, rng: int, orders: list[float]
 ) -> Subject:
     """What a report is about, from what a user passes; see `vendimeter.report`."""
-    given, similarity, vectors = given_of(samples, kernel, by, weights, rng)
-    sources = _sources(given, show, as_kernel(kernel))
-    return _looked_at(given, similarity, vectors, sources, rng, orders)
+    inputs, similarity, vectors = read_input(samples, kernel, by, weights, rng)
+    sources = _sources(inputs, show, as_kernel(kernel))
+    return _build_subject(inputs, similarity, vectors, sources, rng, orders)
 
 
-def _sources(given: Given, show: Any, kernel: Kernel) -> list[Source]:
+def _sources(inputs: ReportInput, show: Any, kernel: Kernel) -> list[Source]:
     """What is shown of each collection."""
-    if given.names == [None]:
-        samples = given.items if given.nested else given.samples[0]
-        return [source_of(samples, show, kernel, given.sizes[0])]
+    if inputs.names == [None]:
+        samples = inputs.items if inputs.nested else inputs.samples[0]
+        return [source_of(samples, show, kernel, inputs.sizes[0])]
     if show is not None and not isinstance(show, Mapping):
         raise InputError(f"show={brief(show)}; expected a mapping from the names of the collections.")
-    odd = next((name for name in show or () if name not in given.names), None)
-    if odd is not None:
-        raise unknown("collection (in show)", odd, given.names)
+    unexpected = next((name for name in show or () if name not in inputs.names), None)
+    if unexpected is not None:
+        raise unknown("collection (in show)", unexpected, inputs.names)
     return [
         source_of(samples, (show or {}).get(name), kernel, size, f"[{name!r}]")
-        for name, samples, size in zip(given.names, given.samples, given.sizes, strict=True)
+        for name, samples, size in zip(inputs.names, inputs.samples, inputs.sizes, strict=True)
     ]
 
 
-def _looked_at(
-    given: Given, similarity: Similarity, vectors: Any, sources: list[Source], rng: int, orders: list[float]
+def _build_subject(
+    inputs: ReportInput,
+    similarity: Similarity,
+    vectors: Any,
+    sources: list[Source],
+    rng: int,
+    orders: list[float],
 ) -> Subject:
     """All items, or a random sample where all would take too long."""
-    starts = np.concatenate([[0], np.cumsum(given.sizes)]).astype(np.int64)
-    whole, notes = similarity.n, list(given.notes)
-    fine, tol = affordable_tol(similarity, orders, rng)
-    origin = np.arange(whole)
-    sizes = [size for size in SIZES if size < whole]
-    while not fine and sizes:
-        origin = _drawn(starts, given.weights, sizes.pop(0), rng)
-        fine, tol = affordable_tol(similarity.take(origin), orders, rng)
-    if len(origin) < whole:
+    starts = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
+    total, notes = similarity.n, list(inputs.notes)
+    affordable, tol = affordable_tol(similarity, orders, rng)
+    origin = np.arange(total)
+    sizes = [size for size in SAMPLE_SIZES if size < total]
+    while not affordable and sizes:
+        origin = _sample_positions(starts, inputs.weights, sizes.pop(0), rng)
+        affordable, tol = affordable_tol(similarity.take(origin), orders, rng)
+    if len(origin) < total:
         similarity = similarity.take(origin)
-        each = "" if len(given.names) == 1 else ", as many of each collection as can be"
+        sampling = "" if len(inputs.names) == 1 else ", as many of each collection as can be"
         notes.append(
-            f"All that follows is about a random sample of {len(origin):,} of the {whole:,} items{each}: with this "
+            f"All that follows is about a random sample of {len(origin):,} of the {total:,} items{sampling}: with this "
             "kernel all of them would take too long for a report. The functions vendimeter.score and compare take all."
         )
-    similarity = kept(similarity)
-    parts = []
-    for i, name in enumerate(given.names):
+    similarity = materialize(similarity)
+    collections = []
+    for i, name in enumerate(inputs.names):
         items = np.flatnonzero((origin >= starts[i]) & (origin < starts[i + 1]))
-        weights = given.weights[i]
+        weights = inputs.weights[i]
         if weights is not None:
             weights = weights[origin[items] - starts[i]]
             weights = weights / weights.sum()
-        parts.append(Part(name, items, given.sizes[i], weights, given.samples[i]))
-    labels = None if given.labels is None else [given.labels[i] for i in origin.tolist()]
+        collections.append(SampledCollection(name, items, inputs.sizes[i], weights, inputs.samples[i]))
+    labels = None if inputs.labels is None else [inputs.labels[i] for i in origin.tolist()]
 
-    def place(position: int) -> tuple[int, int]:
-        at = int(origin[position])
-        part = int(np.searchsorted(starts, at, side="right")) - 1
-        return part, at - int(starts[part])
+    def locate(position: int) -> tuple[int, int]:
+        origin_position = int(origin[position])
+        collection = int(np.searchsorted(starts, origin_position, side="right")) - 1
+        return collection, origin_position - int(starts[collection])
 
-    if given.nested:
-        namers = [_numberer(given.labels or [])]
+    if inputs.nested:
+        namers = [_numberer(inputs.labels or [])]
     else:
-        namers = [_namer(samples, size) for samples, size in zip(given.samples, given.sizes, strict=True)]
+        namers = [_namer(samples, size) for samples, size in zip(inputs.samples, inputs.sizes, strict=True)]
 
     def caption(position: int) -> str:
-        part, own = place(position)
-        words = namers[part](own)
+        collection, index = locate(position)
+        words = namers[collection](index)
         label = None if labels is None else labels[position]
         if label is None:
             return words
         several = isinstance(label, list | set | frozenset)
-        return f"{words} · {', '.join(map(joined, label)) if several else joined(label)}"
+        return f"{words} · {', '.join(map(label_as_text, label)) if several else label_as_text(label)}"
 
     return Subject(
         similarity,
-        parts,
+        collections,
         labels,
         origin,
-        Shown(sources, place, caption),
-        vectors if vectors is None or len(origin) == whole else take(vectors, origin),
-        given.nested,
+        ItemRenderer(sources, locate, caption),
+        vectors if vectors is None or len(origin) == total else take(vectors, origin),
+        inputs.nested,
         tol,
         notes,
         rng,
@@ -345,30 +355,36 @@ def _namer(samples: Any, size: int) -> Callable[[int], str]:
     if samples.ids is not None:
         return lambda position: str(samples.ids[position])
     ends = [_PLACE.fullmatch(samples.place(position)) for position in (0, size - 1)]
-    single = len({found and found[3] for found in ends}) == 1
+    single = len({match and match[3] for match in ends}) == 1
 
     def name(position: int) -> str:
         place = samples.place(position)
-        found = _PLACE.fullmatch(place)
-        if found is not None:
-            return found[1] if single else f"{found[1]} of {_base(found[3])}"
+        match = _PLACE.fullmatch(place)
+        if match is not None:
+            return match[1] if single else f"{match[1]} of {_file_name(match[3])}"
         quoted = _QUOTED.fullmatch(place)
-        return place if quoted is None else _base(quoted[2])
+        return place if quoted is None else _file_name(quoted[2])
 
     return name
 
 
-def _base(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
 
 
-def _drawn(starts: np.ndarray, weights: list[np.ndarray | None], size: int, rng: int) -> np.ndarray:
+def _sample_positions(
+    starts: np.ndarray, weights: list[np.ndarray | None], size: int, rng: int
+) -> np.ndarray:
     """Positions of a random sample, about as many of each collection; of weighted ones those of some weight."""
     draws = generator(rng, "report sample")
-    found = []
-    for i, own in enumerate(weights):
-        there = np.arange(starts[i], starts[i + 1])
-        there = there if own is None else there[own > 0]
-        most = max(1, size // len(weights))
-        found.append(there if len(there) <= most else np.sort(draws.choice(there, most, replace=False)))
-    return np.concatenate(found)
+    drawn = []
+    for i, collection_weights in enumerate(weights):
+        candidates = np.arange(starts[i], starts[i + 1])
+        candidates = candidates if collection_weights is None else candidates[collection_weights > 0]
+        limit = max(1, size // len(weights))
+        drawn.append(
+            candidates
+            if len(candidates) <= limit
+            else np.sort(draws.choice(candidates, limit, replace=False))
+        )
+    return np.concatenate(drawn)

@@ -17,23 +17,23 @@ __all__ = ["svg", "ticks"]
 
 WIDTH = 640
 RIGHT, TOP, BOTTOM = 12, 10, 44
-LETTER = 6.4  # width of a letter, in pixels
-BROAD, BROADEST = "ABCDEFGHJKLNOPQRSTUVXYZ&+<=>_~", "MWmw@%…—−"
+LETTER_WIDTH = 6.4  # width of a letter, in pixels
+WIDE_LETTERS, WIDEST_LETTERS = "ABCDEFGHJKLNOPQRSTUVXYZ&+<=>_~", "MWmw@%…—−"
 MUTED = 'fill="currentColor" fill-opacity="0.7"'
 GRID = 'stroke="currentColor" stroke-opacity="0.15"'
 # Colours of the page where it has any; those of the pictures elsewhere.
 COLOURS = tuple(f"var(--series-{i + 1}, {colour})" for i, colour in enumerate(PALETTE))
-OTHERS = f"var(--muted, {GREY})"
+REST_COLOUR = f"var(--muted, {GREY})"
 
 
 def svg(
     x: Axis, y: Axis, layers: Sequence[Layer], series: Sequence[str], height: int, rest: str | None = None
 ) -> str:
     """A chart as an SVG document; see `vendimeter.reports.charts.chart`."""
-    return "".join(_Drawing(x, y, layers, series, height, rest).parts())
+    return "".join(_Drawing(x, y, layers, series, height, rest).markup())
 
 
-def ticks(low: float, high: float, *, log: bool = False, most: int = 6) -> list[float]:
+def ticks(low: float, high: float, *, log: bool = False, max_count: int = 6) -> list[float]:
     """Round numbers between two ends.
 
     Examples
@@ -43,13 +43,13 @@ def ticks(low: float, high: float, *, log: bool = False, most: int = 6) -> list[
     """
     if log:
         powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
-        found = [10.0**power for power in powers]
-        if len(found) < 3:
+        values = [10.0**power for power in powers]
+        if len(values) < 3:
             steps = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            found = [digit * 10.0**power for power in steps for digit in (1, 2, 5)]
-            found = [place for place in found if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)]
-        return found[:: max(1, -(-len(found) // (most + 2)))]
-    rough = (high - low) / most
+            values = [digit * 10.0**power for power in steps for digit in (1, 2, 5)]
+            values = [place for place in values if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)]
+        return values[:: max(1, -(-len(values) // (max_count + 2)))]
+    rough = (high - low) / max_count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -57,37 +57,42 @@ def ticks(low: float, high: float, *, log: bool = False, most: int = 6) -> list[
 
 
 class _Scale:
-    """From values of an axis to pixels."""
+    """A map from values of an axis to pixels."""
 
     def __init__(self, axis: Axis, values: Iterable[Any], start: float, end: float):
         self.axis, self.start, self.end = axis, start, end
         if axis.names is not None:
-            self.places = {name: i for i, name in enumerate(axis.names)}
+            self.positions = {name: i for i, name in enumerate(axis.names)}
             self.step = (end - start) / max(len(axis.names), 1)
             return
         self.low, self.high = extent(axis, values)
 
     def __call__(self, value: Any) -> float:
         if self.axis.names is not None:
-            return self.start + (self.places[value] + 0.5) * self.step
+            return self.start + (self.positions[value] + 0.5) * self.step
         low, high, value = self.low, self.high, float(value)
         if self.axis.log:
             low, high, value = math.log(low), math.log(high), math.log(max(value, self.low))
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
-    def marks(self, most: int) -> list[tuple[float, str]]:
-        """Places with what is written there."""
+    def marks(self, max_count: int) -> list[tuple[float, str]]:
+        """Positions of tick labels with their texts."""
         if self.axis.names is not None:
-            every = max(1, -(-len(self.axis.names) // most))
+            every = max(1, -(-len(self.axis.names) // max_count))
             return [(self(name), name) for name in self.axis.names[::every]]
-        found = self.axis.ticks
-        found = ticks(self.low, self.high, log=self.axis.log, most=most) if found is None else found
+        values = self.axis.ticks
+        values = (
+            ticks(self.low, self.high, log=self.axis.log, max_count=max_count) if values is None else values
+        )
         if self.axis.whole:
-            found = [value for value in found if value == round(value)] or [round(self.low), round(self.high)]
-        return [(self(value), _written(value, self.axis.form)) for value in found]
+            values = [value for value in values if value == round(value)] or [
+                round(self.low),
+                round(self.high),
+            ]
+        return [(self(value), _format_tick(value, self.axis.form)) for value in values]
 
 
-def _written(value: float, form: str) -> str:
+def _format_tick(value: float, form: str) -> str:
     if form == PERCENT:
         return f"{100 * value:.3g}%"
     text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
@@ -108,75 +113,75 @@ class _Drawing:
     ):
         self.x_axis, self.y_axis, self.layers = x, y, layers
         self.series = {
-            name: OTHERS if name == rest else COLOURS[i % len(COLOURS)] for i, name in enumerate(series)
+            name: REST_COLOUR if name == rest else COLOURS[i % len(COLOURS)] for i, name in enumerate(series)
         }
-        self.keys = list(self._legend())
+        self.legend_lines = list(self._legend_lines())
         across = y.names is not None
-        self.top = TOP + (16 if y.title else 0) + 20 * len(self.keys)
+        self.top = TOP + (16 if y.title else 0) + 20 * len(self.legend_lines)
         self.bottom = height - BOTTOM if height - BOTTOM > self.top + 40 else self.top + 40
         self.height = self.bottom + BOTTOM
         ends = (self.top, self.bottom) if across else (self.bottom, self.top)
         self.y = _Scale(y, values_of(layers, "y", across), *ends)
-        longest = max((_wide(words) for _, words in self._beside()), default=0.0)
+        longest = max((_text_width(words) for _, words in self._left_labels()), default=0.0)
         self.left = max(30.0, min(longest + 14, WIDTH / 3))
         self.x = _Scale(x, values_of(layers, "x", across), self.left, WIDTH - RIGHT)
 
-    def _beside(self) -> list[tuple[float, str]]:
-        """What is written at the left."""
+    def _left_labels(self) -> list[tuple[float, str]]:
+        """The tick labels of the y axis."""
         return self.y.marks(60 if self.y_axis.names is not None else 5)
 
-    def _legend(self) -> Iterator[list[tuple[str, str]]]:
+    def _legend_lines(self) -> Iterator[list[tuple[str, str]]]:
         """Lines of names with their colours."""
         line: list[tuple[str, str]] = []
-        used = 0.0
-        named = self.series if len(self.series) > 1 else _ends_of_cells(self.layers)
-        for name, colour in named.items():
-            wide = _wide(name) + 34
-            if line and used + wide > WIDTH:
+        used_width = 0.0
+        entries = self.series if len(self.series) > 1 else _cell_value_colours(self.layers)
+        for name, colour in entries.items():
+            width = _text_width(name) + 34
+            if line and used_width + width > WIDTH:
                 yield line
-                line, used = [], 0.0
+                line, used_width = [], 0.0
             line.append((name, colour))
-            used += wide
+            used_width += width
         if line:
             yield line
 
-    def parts(self) -> Iterator[str]:
+    def markup(self) -> Iterator[str]:
         """The markup, from the bottom layer up."""
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" width="{WIDTH}" '
             f'height="{self.height:g}" font-family="system-ui, sans-serif" font-size="12" fill="currentColor">'
         )
-        yield from self._axes()
+        yield from self._draw_axes()
         for layer in self.layers:
             yield from _MARKS[layer.mark](self, layer)
-        yield from self._key()
+        yield from self._draw_legend()
         yield "</svg>"
 
-    def _axes(self) -> Iterator[str]:
-        wide = WIDTH - RIGHT
-        for place, words in self._beside():
+    def _draw_axes(self) -> Iterator[str]:
+        right = WIDTH - RIGHT
+        for position, words in self._left_labels():
             if self.y_axis.names is None:
-                yield f'<line x1="{self.left:g}" x2="{wide}" y1="{place:.1f}" y2="{place:.1f}" {GRID}/>'
-            yield _text(self.left - 6, place + 4, _fitting(words, self.left - 8), "end", MUTED)
-        most = 8 if self.x_axis.names is None else 40
-        for place, words in self.x.marks(most):
-            yield f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{self.bottom:g}" y2="{self.bottom + 4:g}" {GRID}/>'
+                yield f'<line x1="{self.left:g}" x2="{right}" y1="{position:.1f}" y2="{position:.1f}" {GRID}/>'
+            yield _text(self.left - 6, position + 4, _truncate(words, self.left - 8), "end", MUTED)
+        max_labels = 8 if self.x_axis.names is None else 40
+        for x, words in self.x.marks(max_labels):
+            yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.bottom:g}" y2="{self.bottom + 4:g}" {GRID}/>'
             room = abs(self.x.step) if self.x_axis.names is not None else 80.0
-            words = _fitting(words, max(room, 2.5 * LETTER))
-            yield _text(min(place, WIDTH - _wide(words) / 2), self.bottom + 17, words, "middle", MUTED)
-        yield f'<line x1="{self.left:g}" x2="{wide}" y1="{self.bottom:g}" y2="{self.bottom:g}" {GRID}/>'
+            words = _truncate(words, max(room, 2.5 * LETTER_WIDTH))
+            yield _text(min(x, WIDTH - _text_width(words) / 2), self.bottom + 17, words, "middle", MUTED)
+        yield f'<line x1="{self.left:g}" x2="{right}" y1="{self.bottom:g}" y2="{self.bottom:g}" {GRID}/>'
         if self.x_axis.title:
-            yield _text(wide, self.bottom + 36, self.x_axis.title, "end", MUTED)
+            yield _text(right, self.bottom + 36, self.x_axis.title, "end", MUTED)
         if self.y_axis.title:
             yield _text(0, self.top - 8, self.y_axis.title, "start", MUTED)
 
-    def _key(self) -> Iterator[str]:
-        for i, line in enumerate(self.keys):
-            at, y = 0.0, TOP + 20 * i + 4
+    def _draw_legend(self) -> Iterator[str]:
+        for i, line in enumerate(self.legend_lines):
+            x, y = 0.0, TOP + 20 * i + 4
             for name, colour in line:
-                yield f'<rect x="{at:g}" y="{y - 5:g}" width="10" height="10" fill="{colour}"/>'
-                yield _text(at + 15, y + 4, name, "start", "")
-                at += _wide(name) + 34
+                yield f'<rect x="{x:g}" y="{y - 5:g}" width="10" height="10" fill="{colour}"/>'
+                yield _text(x + 15, y + 4, name, "start", "")
+                x += _text_width(name) + 34
 
     # ------------------------------------------------------------------------------------------------------- marks
 
@@ -197,9 +202,9 @@ class _Drawing:
 
     def bands(self, layer: Layer) -> Iterator[str]:
         for colour, rows in self._by_series(layer):
-            there = [f"{self.x(row['x']):.1f},{self.y(row['low']):.1f}" for row in rows]
-            back = [f"{self.x(row['x']):.1f},{self.y(row['high']):.1f}" for row in reversed(rows)]
-            yield f'<polygon points="{" ".join(there + back)}" fill="{colour}" fill-opacity="0.2"/>'
+            lower = [f"{self.x(row['x']):.1f},{self.y(row['low']):.1f}" for row in rows]
+            upper = [f"{self.x(row['x']):.1f},{self.y(row['high']):.1f}" for row in reversed(rows)]
+            yield f'<polygon points="{" ".join(lower + upper)}" fill="{colour}" fill-opacity="0.2"/>'
 
     def points(self, layer: Layer) -> Iterator[str]:
         for row in layer.rows:
@@ -225,10 +230,10 @@ class _Drawing:
             if self.y_axis.names is not None:
                 yield self._rectangle(self.x(0.0), self.x(row["x"]), self.y(row["y"]), self.y.step, row)
                 continue
-            wide = abs(self.x.step) if self.x_axis.names is not None else 6.0
+            width = abs(self.x.step) if self.x_axis.names is not None else 6.0
             x, base, top = self.x(row["x"]), self.y(0.0), self.y(row["y"])
             yield (
-                f'<rect x="{x - 0.4 * wide:.1f}" y="{min(base, top):.1f}" width="{0.8 * wide:.1f}" '
+                f'<rect x="{x - 0.4 * width:.1f}" y="{min(base, top):.1f}" width="{0.8 * width:.1f}" '
                 f'height="{abs(base - top):.1f}" fill="{self.colour(row)}"/>'
             )
 
@@ -267,11 +272,11 @@ class _Drawing:
     def cells(self, layer: Layer) -> Iterator[str]:
         values = [row["value"] for row in layer.rows]
         low, high = min(values), max(values)
-        wide, tall = abs(self.x.step), abs(self.y.step)
+        width, height = abs(self.x.step), abs(self.y.step)
         for row in layer.rows:
-            x, y = self.x(row["x"]) - wide / 2, self.y(row["y"]) - tall / 2
+            x, y = self.x(row["x"]) - width / 2, self.y(row["y"]) - height / 2
             yield (
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}" '
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
                 f'fill="{hex_colour(row["value"], low=low, high=high)}"/>'
             )
 
@@ -290,37 +295,38 @@ _MARKS = {
 }
 
 
-def _ends_of_cells(layers: Sequence[Layer]) -> dict[str, str]:
+def _cell_value_colours(layers: Sequence[Layer]) -> dict[str, str]:
     """The lowest and the highest value of cells with their colours; nothing where there are none."""
     values = [row["value"] for layer in layers if layer.mark == "cell" for row in layer.rows]
     if not values:
         return {}
     low, high = min(values), max(values)
-    return {_written(end, ""): hex_colour(end, low=low, high=high) for end in (low, high)}
+    return {_format_tick(end, ""): hex_colour(end, low=low, high=high) for end in (low, high)}
 
 
-def _text(x: float, y: float, words: str, anchor: str, how: str) -> str:
-    """Text of any origin: XML has no place for control characters, and takes marks for markup."""
-    shown = escape(printable(words))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{" " + how if how else ""}>{shown}</text>'
+def _text(x: float, y: float, words: str, anchor: str, attributes: str) -> str:
+    """A text element; its text is of any origin, so control characters and markup are escaped."""
+    escaped = escape(printable(words))
+    attributes = f" {attributes}" if attributes else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attributes}>{escaped}</text>'
 
 
-def _wide(words: str) -> float:
-    """How wide a text is, in pixels, rather too wide than too narrow."""
-    found = 0.0
+def _text_width(words: str) -> float:
+    """An upper estimate of the width of a text, in pixels."""
+    width = 0.0
     for letter in words:
-        if letter in BROADEST or unicodedata.east_asian_width(letter) in "WF":
-            found += 12.0
+        if letter in WIDEST_LETTERS or unicodedata.east_asian_width(letter) in "WF":
+            width += 12.0
         else:
-            found += 8.5 if letter in BROAD else 7.7 if letter.isdigit() else LETTER
-    return found
+            width += 8.5 if letter in WIDE_LETTERS else 7.7 if letter.isdigit() else LETTER_WIDTH
+    return width
 
 
-def _fitting(words: str, room: float) -> str:
-    """As much of a text as there is room for, and two letters at least."""
-    if len(words) <= 2 or _wide(words) <= room:
+def _truncate(words: str, room: float) -> str:
+    """A text cut to the room there is, with an ellipsis, but never to less than two letters."""
+    if len(words) <= 2 or _text_width(words) <= room:
         return words
     end = len(words) - 1
-    while end > 1 and _wide(words[:end]) + LETTER > room:
+    while end > 1 and _text_width(words[:end]) + LETTER_WIDTH > room:
         end -= 1
     return words[:end] + "…"

@@ -8,10 +8,10 @@ import numpy as np
 
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
-from vendimeter.reports.analyses import RAREFIED, Analyses
+from vendimeter.reports.analyses import CURVE_ITEMS, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
-from vendimeter.reports.words import counted, note
+from vendimeter.reports.words import count_of, note
 
 __all__ = ["section"]
 
@@ -19,71 +19,72 @@ __all__ = ["section"]
 def section(analyses: Analyses) -> Section | None:
     """The curve of each collection, and what it says."""
     subject = analyses.subject
-    curves = [(part, one) for part, one in analyses.curves if isinstance(one, Rarefaction)]
-    names = distinct_names(subject.what(part) for part, _ in curves)
-    several = subject.several
+    curves = [(collection, curve) for collection, curve in analyses.curves if isinstance(curve, Rarefaction)]
+    names = distinct_names(subject.name_of(collection) for collection, _ in curves)
+    several = subject.has_several
     words = [
-        _verdict(one, f"that of {name}" if several else "it")
-        for name, (_, one) in zip(names, curves, strict=True)
+        _verdict(curve, f"that of {name}" if several else "it")
+        for name, (_, curve) in zip(names, curves, strict=True)
     ]
     blocks: list[Block] = []
-    drawn = any(len(one.sizes) > 1 for _, one in curves)
-    if drawn:
-        blocks.append(_chart([one for _, one in curves], names, several))
-    for part, one in analyses.curves:
-        if isinstance(one, VendimeterError):
-            blocks.append(note(f"{subject.what(part)}: {one}"))
+    is_drawn = any(len(curve.sizes) > 1 for _, curve in curves)
+    if is_drawn:
+        blocks.append(_chart([curve for _, curve in curves], names, several))
+    for collection, curve in analyses.curves:
+        if isinstance(curve, VendimeterError):
+            blocks.append(note(f"{subject.name_of(collection)}: {curve}"))
             continue
         text = []
-        if one.used < one.n:
+        if curve.used < curve.n:
             text.append(
-                f"The curve and the population come of a random sample of {one.used:,} of the {one.n:,} items, so as "
-                "not to take long."
+                f"The curve and the population come of a random sample of {curve.used:,} of the {curve.n:,} items, so "
+                "as not to take long."
             )
-        if analyses.is_thinned(part):
+        if analyses.is_subsampled(collection):
             text.append(
-                f"The curve is that of a random sample of {RAREFIED:,} of the {counted(len(part.items), 'item')}, as "
-                "if there were no others, because of the number of features."
+                f"The curve is that of a random sample of {CURVE_ITEMS:,} of the "
+                f"{count_of(len(collection.items), 'item')}, as if there were no others, because of the number of "
+                "features."
             )
-        blocks += [note(f"{subject.what(part)}: {line}" if several else line) for line in text]
-    if drawn and any(one.population.n for _, one in curves):
-        given = any(one.population.interval is not None for _, one in curves)
+        blocks += [note(f"{subject.name_of(collection)}: {line}" if several else line) for line in text]
+    if is_drawn and any(curve.population.n for _, curve in curves):
+        has_interval = any(curve.population.interval is not None for _, curve in curves)
         blocks.append(
             Paragraph(
                 "The band is the spread of random subsets of these items. It closes at all of them, and says nothing "
-                f"of the error of sampling{': that is in the interval of the population' if given else ''}."
+                f"of the error of sampling{': that is in the interval of the population' if has_interval else ''}."
             )
         )
     lead = f"A score of few samples is too low, since they do not show all there is. {' '.join(words)}"
     return Section("convergence", "Convergence", lead.strip(), blocks)
 
 
-def _verdict(one: Rarefaction, what: str) -> str:
+def _verdict(curve: Rarefaction, subject: str) -> str:
     """What the curve says, in a sentence."""
-    text, start = one.verdict, what[:1].upper() + what[1:]
+    text, beginning = curve.verdict, subject[:1].upper() + subject[1:]
     if text.startswith("converged: it would grow"):
-        return f"{start} has converged: it would grow{text.removeprefix('converged: it would grow')}."
+        return f"{beginning} has converged: it would grow{text.removeprefix('converged: it would grow')}."
     if text.startswith("still grows"):
-        return f"{start} still grows: it would grow{text.removeprefix('still grows')}."
+        return f"{beginning} still grows: it would grow{text.removeprefix('still grows')}."
     if text.startswith("too few"):
-        return f"There are {text.replace('the score', what)}."
+        return f"There are {text.replace('the score', subject)}."
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
-    lines, band, ends, rows = [], [], [], []
-    for name, one in zip(names, curves, strict=True):
+    lines, bands, ends, rows = [], [], [], []
+    for name, curve in zip(names, curves, strict=True):
         series: dict[str, Any] = {"series": name} if several else {}
         columns = zip(
-            one.sizes.tolist(), one.scores.tolist(), one.low.tolist(), one.high.tolist(), strict=True
+            curve.sizes.tolist(), curve.scores.tolist(), curve.low.tolist(), curve.high.tolist(), strict=True
         )
         for size, value, low, high in columns:
             row = {"x": size, "y": value, **series}
             lines.append(row)
-            band.append({**row, "low": low, "high": high})
+            bands.append({**row, "low": low, "high": high})
             rows.append([*([name] if several else []), size, value, low, high])
-        if one.used < one.n:  # the score of all items, beyond the curve
-            ends.append({"x": one.n, "y": float(one.score), **series})
+        if curve.used < curve.n:  # the score of all items, beyond the curve
+            ends.append({"x": curve.n, "y": float(curve.score), **series})
     tips = {
         **({"series": "collection"} if several else {}),
         "x": "items",
@@ -91,10 +92,10 @@ def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
         "low": "5% of subsets below",
         "high": "5% above",
     }
-    names_of = [Column("collection")] if several else []
+    collection_column = [Column("collection")] if several else []
     table = Table(
         [
-            *names_of,
+            *collection_column,
             Column("items", "number"),
             Column("mean score", "number", digits=5),
             Column("5% below", "number", digits=5),
@@ -103,17 +104,17 @@ def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
         rows,
     )
     layers = [
-        Layer("band", band),
+        Layer("band", bands),
         Layer(
             "line",
-            [{**row, "low": b["low"], "high": b["high"]} for row, b in zip(lines, band, strict=True)],
+            [{**row, "low": b["low"], "high": b["high"]} for row, b in zip(lines, bands, strict=True)],
             tips,
             points=True,
         ),
         Layer("hollow", ends, {"x": "all items", "y": "their score"}),
     ]
     beyond = " The hollow mark is the score of all items." if ends else ""
-    sizes = np.concatenate([one.sizes for one in curves])
+    sizes = np.concatenate([curve.sizes for curve in curves])
     return chart(
         "The score against the number of items",
         f"The mean score of random subsets, with the band in which 90% of them lie.{beyond}",

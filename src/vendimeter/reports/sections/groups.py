@@ -8,9 +8,9 @@ import numpy as np
 
 from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.errors import brief
-from vendimeter.plots.comparison import _beside
+from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
-from vendimeter.reports.analyses import TESTED, Analyses
+from vendimeter.reports.analyses import MAX_TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
     Block,
@@ -26,290 +26,303 @@ from vendimeter.reports.document import (
     Table,
 )
 from vendimeter.reports.words import (
-    apart,
-    counted,
-    figure,
-    finite,
-    joined,
+    align_decimals,
+    count_of,
+    finite_or_none,
+    format_number,
+    label_as_text,
     note,
-    of_order,
-    order_sign,
-    without_advice,
+    order_suffix,
+    order_symbol,
+    strip_advice,
 )
 from vendimeter.results.score import order_name, percentage
 
-__all__ = ["alike", "section"]
+__all__ = ["section", "similarity_blocks"]
 
 
-# -------------------------------------------------------------------------------------------------------- alike groups
-
-# How alike groups are: a chart of similarities, or a picture where they are many, and the most alike pairs.
-
-CELLS = 30  # groups whose similarities are a chart; those of more are a picture
-SIDE = 250  # pixels of that
-PAIRS = 20  # pairs of groups in a table
+MAX_CHART_GROUPS = 30  # groups whose similarities are a chart; those of more are a picture
+PICTURE_PIXELS = 250  # side of that picture
+MAX_PAIRS = 20  # pairs of groups in a table
 
 
-def alike(found: Comparison, names: list[str], what: str) -> list[Block]:
-    """How alike the groups are; `what` is what one of them is called."""
-    if found.similarity is None:
+def similarity_blocks(comparison: Comparison, names: list[str], noun: str) -> list[Block]:
+    """Blocks about the similarity of groups: a chart, or a picture of many, and the most similar pairs.
+
+    A group is called by `noun`.
+    """
+    if comparison.similarity is None:
         return []
-    there = np.flatnonzero(~np.isnan(np.diagonal(found.similarity)))
-    if len(there) < 2:
+    filled = np.flatnonzero(~np.isnan(np.diagonal(comparison.similarity)))
+    if len(filled) < 2:
         return []
-    order = there[_beside(found.similarity[np.ix_(there, there)])]
-    matrix = found.similarity[np.ix_(order, order)]
-    a, b = np.triu_indices(len(order), 1)
-    nearest = np.argsort(-matrix[a, b], kind="stable")[:PAIRS]
-    rows = [[names[order[a[i]]], names[order[b[i]]], float(matrix[a[i], b[i]])] for i in nearest.tolist()]
+    order = filled[neighbour_order(comparison.similarity[np.ix_(filled, filled)])]
+    matrix = comparison.similarity[np.ix_(order, order)]
+    first, second = np.triu_indices(len(order), 1)
+    nearest = np.argsort(-matrix[first, second], kind="stable")[:MAX_PAIRS]
+    rows = [
+        [names[order[first[i]]], names[order[second[i]]], float(matrix[first[i], second[i]])]
+        for i in nearest.tolist()
+    ]
     pairs = Table(
-        [Column(what), Column("is like"), Column("similarity", "bar", digits=3)],
+        [Column(noun), Column("is like"), Column("similarity", "bar", digits=3)],
         rows,
         "The pairs that are most alike.",
-        more=len(a) - len(rows),
+        more=len(first) - len(rows),
     )
     words = (
-        f"How alike any two {what}s are, from 0 (nothing in common) to 1 (of the same composition). Most alike are "
-        f"{rows[0][0]} and {rows[0][1]} with {figure(rows[0][2], 3)}; in the mean it is "
-        f"{figure(float(matrix[a, b].mean()), 3)}."
+        f"How alike any two {noun}s are, from 0 (nothing in common) to 1 (of the same composition). Most alike are "
+        f"{rows[0][0]} and {rows[0][1]} with {format_number(rows[0][2], 3)}; in the mean it is "
+        f"{format_number(float(matrix[first, second].mean()), 3)}."
     )
     if len(order) == 2:
         return [
             Paragraph(
-                f"{rows[0][0]} and {rows[0][1]} are alike to {figure(rows[0][2], 3)}, from 0 (nothing in common) to 1 "
-                "(of the same composition)."
+                f"{rows[0][0]} and {rows[0][1]} are alike to {format_number(rows[0][2], 3)}, from 0 (nothing in "
+                "common) to 1 (of the same composition)."
             )
         ]
-    if len(order) > CELLS:
-        return [_picture(matrix, words, what), pairs]
-    shown = [names[g] for g in order.tolist()]
+    if len(order) > MAX_CHART_GROUPS:
+        return [_picture(matrix, words, noun), pairs]
+    shown_names = [names[g] for g in order.tolist()]
     cells = [
-        {"x": shown[j], "y": shown[i], "value": float(matrix[i, j])}
+        {"x": shown_names[j], "y": shown_names[i], "value": float(matrix[i, j])}
         for i in range(len(order))
         for j in range(len(order))
     ]
-    drawn = chart(
-        f"How alike the {what}s are",
+    heat_map = chart(
+        f"How alike the {noun}s are",
         words,
-        Axis("", names=shown),
-        Axis("", names=shown),
-        [Layer("cell", cells, {"y": what, "x": "with", "value": "similarity"})],
+        Axis("", names=shown_names),
+        Axis("", names=shown_names),
+        [Layer("cell", cells, {"y": noun, "x": "with", "value": "similarity"})],
         table=pairs,
         height=max(200, min(620, 120 + 26 * len(order))),
     )
-    return [drawn]
+    return [heat_map]
 
 
-def _picture(matrix: np.ndarray, words: str, what: str) -> Gallery:
+def _picture(matrix: np.ndarray, words: str, noun: str) -> Gallery:
     low = float(matrix.min())
-    scale = max(1, SIDE // len(matrix))
+    scale = max(1, PICTURE_PIXELS // len(matrix))
     pixels = np.kron(coloured(matrix, low=low), np.ones((scale, scale, 1), dtype=np.uint8))
-    caption = f"dark: {figure(low, 2)}; light: 1; {what}s that are alike are beside each other"
-    return Gallery([Item("", png(pixels), caption=caption)], f"How alike the {what}s are", words, large=True)
+    caption = f"dark: {format_number(low, 2)}; light: 1; {noun}s that are alike are beside each other"
+    return Gallery([Item("", png(pixels), caption=caption)], f"How alike the {noun}s are", words, large=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- grouped
 
-LINES = 40  # groups of a chart: of more the highest and the lowest half
-ROWS = 200  # of a table
+MAX_LINES = 40  # groups of a chart: of more the highest and the lowest half
+MAX_ROWS = 200  # of a table
 BINS = 30
 ROUNDING = 1e-9  # of a score
 
 
 def section(analyses: Analyses) -> Section | None:
     """The comparison; nothing where there are no groups."""
-    subject, found = analyses.subject, analyses.comparison
-    if found is None:
+    subject, comparison = analyses.subject, analyses.comparison
+    if comparison is None:
         return None
-    names, what = distinct_names(found.labels), _what(analyses)
-    title = "The collections side by side" if subject.several else f"{what.capitalize()}s"
-    blocks: list[Block] = [_partition(found, what)]
-    if len(found) > LINES:
-        blocks.append(_distribution(found, what))
-    if not np.isnan(found.fair).all():
+    names, noun = distinct_names(comparison.labels), _group_noun(analyses)
+    title = "The collections side by side" if subject.has_several else f"{noun.capitalize()}s"
+    blocks: list[Block] = [_partition(comparison, noun)]
+    if len(comparison) > MAX_LINES:
+        blocks.append(_distribution(comparison, noun))
+    if not np.isnan(comparison.fair).all():
         charts = {order_name(q): _ranking(analyses, q, names) for q in analyses.orders}
         blocks.append(ByOrder(charts))
     blocks.append(_table(analyses, names))
     compared = _is_compared(analyses)
     if compared:
         blocks.append(_differences(analyses, names))
-    if len(found) > 1:
-        blocks += alike(found, names, what)
-    if len(found) - 1 > TESTED and compared:
+    if len(comparison) > 1:
+        blocks += similarity_blocks(comparison, names, noun)
+    if len(comparison) - 1 > MAX_TESTED and compared:
         blocks.append(
             note(
-                f"No tests were made: of {counted(len(found.differences), 'comparison')} none could have a small "
+                f"No tests were made: of {count_of(len(comparison.differences), 'comparison')} none could have a small "
                 "p-value after the adjustment for their number. vendimeter.compare makes them, with more permutations."
             )
         )
-    for text in dict.fromkeys([*(found.differences.notes if compared else ()), *found.notes]):
-        for label in found.labels:
+    for text in dict.fromkeys([*(comparison.differences.notes if compared else ()), *comparison.notes]):
+        for label in comparison.labels:
             if isinstance(label, tuple):  # of several columns
-                text = text.replace(brief(label), joined(label))
-        blocks.append(note(without_advice(text)))
-    return Section("groups", title, _lead(analyses, names, what), blocks)
+                text = text.replace(brief(label), label_as_text(label))
+        blocks.append(note(strip_advice(text)))
+    return Section("groups", title, _lead(analyses, names, noun), blocks)
 
 
-def _what(analyses: Analyses) -> str:
+def _group_noun(analyses: Analyses) -> str:
     subject = analyses.subject
-    return "collection" if subject.several else "list" if subject.nested else "group"
+    return "collection" if subject.has_several else "list" if subject.nested else "group"
 
 
 def _is_compared(analyses: Analyses) -> bool:
     """Whether differences are shown: of many groups only those from one that was named, or the first would be it."""
-    found = analyses.comparison
-    assert found is not None
-    return len(found.differences) > 0 and (analyses.reference is not None or len(found) - 1 <= TESTED)
+    comparison = analyses.comparison
+    assert comparison is not None
+    return len(comparison.differences) > 0 and (
+        analyses.reference is not None or len(comparison) - 1 <= MAX_TESTED
+    )
 
 
-def _lead(analyses: Analyses, names: list[str], what: str) -> str:
+def _lead(analyses: Analyses, names: list[str], noun: str) -> str:
     """Who is highest and lowest, and how many differ."""
-    found = analyses.comparison
-    assert found is not None
+    comparison = analyses.comparison
+    assert comparison is not None
     # In a sentence a label that is a number would be taken for an amount.
     numbers = all(name.replace(".", "", 1).isdigit() for name in names)
-    names = [f"{what} {name}" for name in names] if numbers else names
-    at = (
+    names = [f"{noun} {name}" for name in names] if numbers else names
+    condition = (
         ""
-        if found.size is None
-        else f" at {counted(found.size, 'item')} of each, since scores grow with the items"
+        if comparison.size is None
+        else f" at {count_of(comparison.size, 'item')} of each, since scores grow with the items"
     )
-    words = [f"{counted(len(found), what)}, compared{at}." if at else f"{counted(len(found), what)}."]
-    if not np.isnan(found.fair).all():
-        high, low = int(np.nanargmax(found.fair)), int(np.nanargmin(found.fair))
-        top, bottom = apart(found.fair[high], found.fair[low])
-        most, least = f"{names[high]} with {top}", f"{names[low]} with {bottom}"
-        words.append(f"The most diverse is {most}" + (f", the least {least}." if high != low else "."))
+    words = [
+        f"{count_of(len(comparison), noun)}, compared{condition}."
+        if condition
+        else f"{count_of(len(comparison), noun)}."
+    ]
+    if not np.isnan(comparison.fair).all():
+        high, low = int(np.nanargmax(comparison.fair)), int(np.nanargmin(comparison.fair))
+        top, bottom = align_decimals(comparison.fair[high], comparison.fair[low])
+        highest, lowest = f"{names[high]} with {top}", f"{names[low]} with {bottom}"
+        words.append(f"The most diverse is {highest}" + (f", the least {lowest}." if high != low else "."))
     if _is_compared(analyses):
-        first = "" if analyses.reference is not None else f", the first {what},"
-        words += _differing(found, dict(zip(found.labels, names, strict=True)), first)
+        first = "" if analyses.reference is not None else f", the first {noun},"
+        words += _difference_sentences(comparison, dict(zip(comparison.labels, names, strict=True)), first)
     return " ".join(words)
 
 
-def _differing(found: Comparison, names: dict[Any, str], first: str) -> list[str]:
+def _difference_sentences(comparison: Comparison, names: dict[Any, str], explanation: str) -> list[str]:
     """The largest difference from the one that others are compared with, and how many are more than chance."""
-    one = found.differences
-    largest = int(np.argmax(np.abs(np.log(one.ratio))))
+    differences = comparison.differences
+    largest = int(np.argmax(np.abs(np.log(differences.ratio))))
     interval = ""
-    if np.isfinite(one.ratio_low[largest]):
-        low, high = apart(one.ratio_low[largest], one.ratio_high[largest], digits=3)
-        interval = f" ({percentage(one.confidence)} interval {low} to {high})"
-    group, other = names[one.groups[largest]], names[one.references[largest]]
-    ratio = f"{figure(one.ratio[largest], 3)} times"
-    words = [f"The score of {group} is {ratio} that of {other}{interval}."]
-    if len(one) > 1 and abs(np.log(one.ratio[largest])) < ROUNDING:
-        words = [f"No score differs from that of {other}{first.removesuffix(',')}."]
-    elif len(one) > 1:
-        words = [
-            f"The largest difference from {other}{first} is that of {group}: its score is {ratio} as high{interval}."
-        ]
-    level = 1 - one.confidence
-    tests = int(np.count_nonzero(~np.isnan(one.p)))
-    if not tests or one.least > level + 1e-9:
-        return words
-    if len(one) == 1:
-        words.append(
-            f"By a permutation test of {one.tested_size:,} items of each, p = {figure(one.p[0], 2)}."
+    if np.isfinite(differences.ratio_low[largest]):
+        low, high = align_decimals(differences.ratio_low[largest], differences.ratio_high[largest], digits=3)
+        interval = f" ({percentage(differences.confidence)} interval {low} to {high})"
+    group, reference = names[differences.groups[largest]], names[differences.references[largest]]
+    ratio = f"{format_number(differences.ratio[largest], 3)} times"
+    sentences = [f"The score of {group} is {ratio} that of {reference}{interval}."]
+    if len(differences) > 1 and abs(np.log(differences.ratio[largest])) < ROUNDING:
+        sentences = [f"No score differs from that of {reference}{explanation.removesuffix(',')}."]
+    elif len(differences) > 1:
+        largest_difference = f"The largest difference from {reference}{explanation} is that of {group}"
+        sentences = [f"{largest_difference}: its score is {ratio} as high{interval}."]
+    level = 1 - differences.confidence
+    tests = int(np.count_nonzero(~np.isnan(differences.p)))
+    if not tests or differences.least > level + 1e-9:
+        return sentences
+    if len(differences) == 1:
+        sentences.append(
+            f"By a permutation test of {differences.tested_size:,} items of each, p = "
+            f"{format_number(differences.p[0], 2)}."
         )
-        return words
-    differ = int(np.count_nonzero(one.p_adjusted <= level + 1e-9))
-    many = "None" if not differ else "All" if differ == tests else f"{differ:,}"
-    words.append(
-        f"{many} of the {tests:,} differences from {other} {'is' if differ == 1 else 'are'} more than chance at the "
-        f"{level:.2g} level (permutation tests of {one.tested_size:,} items of each, adjusted by Holm's method)."
+        return sentences
+    significant = int(np.count_nonzero(differences.p_adjusted <= level + 1e-9))
+    how_many = "None" if not significant else "All" if significant == tests else f"{significant:,}"
+    sentences.append(
+        f"{how_many} of the {tests:,} differences from {reference} {'is' if significant == 1 else 'are'} more than "
+        f"chance at the {level:.2g} level (permutation tests of {differences.tested_size:,} items of each, adjusted by "
+        "Holm's method)."
     )
-    return words
+    return sentences
 
 
-def _partition(found: Comparison, what: str) -> Facts:
+def _partition(comparison: Comparison, noun: str) -> Facts:
     """Within, between, in all."""
-    order = of_order(found.q)
+    order = order_suffix(comparison.q)
     return Facts(
         [
-            Fact(f"Within a {what}", figure(found.alpha), f"effectively different items{order}, in the mean"),
             Fact(
-                f"Between {what}s",
-                figure(found.beta),
-                f"effectively distinct {what}s, of {len(found):,}",
+                f"Within a {noun}",
+                format_number(comparison.alpha),
+                f"effectively different items{order}, in the mean",
+            ),
+            Fact(
+                f"Between {noun}s",
+                format_number(comparison.beta),
+                f"effectively distinct {noun}s, of {len(comparison):,}",
             ),
             Fact(
                 "In all",
-                figure(found.gamma),
-                f"the product of the two: effectively different items of all {what}s",
+                format_number(comparison.gamma),
+                f"the product of the two: effectively different items of all {noun}s",
             ),
         ]
     )
 
 
-def _ordered(scores: np.ndarray) -> np.ndarray:
+def _descending(scores: np.ndarray) -> np.ndarray:
     """Positions of the groups from the highest score down; those without one are left out."""
     return np.argsort(-scores, kind="stable")[: int(np.count_nonzero(~np.isnan(scores)))]
 
 
 def _ranking(analyses: Analyses, q: float, names: list[str]) -> Chart:
-    found, scores, what = analyses.comparison, analyses.ranked[q], _what(analyses)
-    assert found is not None
-    order = _ordered(scores)
-    left = max(0, len(order) - LINES)
-    if left:
-        order = np.concatenate([order[: LINES // 2], order[-LINES // 2 :]])
-    common = "as they are" if found.size is None else f"{counted(found.size, 'item')} of each"
-    raw = found.scores if q == found.q else None
-    dots, ends, hollow, everything = [], [], [], f"all items of the {what}"
+    comparison, scores, noun = analyses.comparison, analyses.group_scores[q], _group_noun(analyses)
+    assert comparison is not None
+    order = _descending(scores)
+    omitted = max(0, len(order) - MAX_LINES)
+    if omitted:
+        order = np.concatenate([order[: MAX_LINES // 2], order[-MAX_LINES // 2 :]])
+    series_name = "as they are" if comparison.size is None else f"{count_of(comparison.size, 'item')} of each"
+    raw = comparison.scores if q == comparison.q else None
+    dots, intervals, full_scores, full_series = [], [], [], f"all items of the {noun}"
     for g in order.tolist():
         row: dict[str, Any] = {
             "y": names[g],
             "x": float(scores[g]),
-            "series": common,
-            "n": int(found.sizes[g]),
+            "series": series_name,
+            "n": int(comparison.sizes[g]),
         }
         dots.append(row)
-        low, high = finite(found.rarefied_low[g]), finite(found.rarefied_high[g])
-        if q == found.q and low is not None and high is not None:
-            ends.append({**row, "low": low, "high": high})
-        if raw is not None and found.size is not None and found.sizes[g] > found.size:
-            hollow.append({**row, "x": float(raw[g]), "series": everything})
-    tips = {"y": what, "x": "score", "n": "items"}
-    interval = f" Lines are {percentage(found.confidence)} intervals, by sampling." if ends else ""
-    more = f" {left:,} {what}s between these are not drawn." if left else ""
-    top = [f"{names[g]} {figure(scores[g])}" for g in order[:3].tolist()]
+        low, high = finite_or_none(comparison.rarefied_low[g]), finite_or_none(comparison.rarefied_high[g])
+        if q == comparison.q and low is not None and high is not None:
+            intervals.append({**row, "low": low, "high": high})
+        if raw is not None and comparison.size is not None and comparison.sizes[g] > comparison.size:
+            full_scores.append({**row, "x": float(raw[g]), "series": full_series})
+    tips = {"y": noun, "x": "score", "n": "items"}
+    interval = f" Lines are {percentage(comparison.confidence)} intervals, by sampling." if intervals else ""
+    more = f" {omitted:,} {noun}s between these are not drawn." if omitted else ""
+    top = [f"{names[g]} {format_number(scores[g])}" for g in order[:3].tolist()]
     return chart(
-        f"{what.capitalize()}s by their score{of_order(q)}",
-        f"The score{of_order(q)} of each {what}, {common}, from the highest down: {', '.join(top)}"
+        f"{noun.capitalize()}s by their score{order_suffix(q)}",
+        f"The score{order_suffix(q)} of each {noun}, {series_name}, from the highest down: {', '.join(top)}"
         f"{', …' if len(order) > 3 else ''}.{interval}{more}",
-        Axis(f"score{of_order(q)}", inset=True),
+        Axis(f"score{order_suffix(q)}", inset=True),
         Axis("", names=[names[g] for g in order.tolist()]),
         [
-            Layer("hollow", hollow, tips),
-            Layer("interval", ends, {**tips, "low": "at least", "high": "at most"}),
+            Layer("hollow", full_scores, tips),
+            Layer("interval", intervals, {**tips, "low": "at least", "high": "at most"}),
             Layer("point", dots, tips),
         ],
-        series=[common, *([everything] if hollow else [])],
+        series=[series_name, *([full_series] if full_scores else [])],
         height=110 + 20 * len(order),
     )
 
 
-def _distribution(found: Comparison, what: str) -> Chart:
+def _distribution(comparison: Comparison, noun: str) -> Chart:
     """How the scores of many groups lie."""
-    scores = found.fair[~np.isnan(found.fair)]
+    scores = comparison.fair[~np.isnan(comparison.fair)]
     counts, edges = np.histogram(scores, bins=BINS)
     rows = [
         {"from": float(a), "to": float(b), "y": int(count)}
         for a, b, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     table = Table(
-        [Column("from", "number"), Column("to", "number"), Column(f"{what}s", "bar")],
+        [Column("from", "number"), Column("to", "number"), Column(f"{noun}s", "bar")],
         [[row["from"], row["to"], row["y"]] for row in rows],
     )
     mean = float(scores.mean())
     return chart(
-        f"How the scores of the {what}s are spread",
-        f"How many {what}s have which score; half of them lie below {figure(float(np.median(scores)))}, and their mean "
-        f"(dashed) is {figure(mean)}.",
-        Axis(f"score{of_order(found.q)}"),
-        Axis(f"{what}s", zero=True, whole=True),
+        f"How the scores of the {noun}s are spread",
+        f"How many {noun}s have which score; half of them lie below {format_number(float(np.median(scores)))}, and "
+        f"their mean (dashed) is {format_number(mean)}.",
+        Axis(f"score{order_suffix(comparison.q)}"),
+        Axis(f"{noun}s", zero=True, whole=True),
         [
-            Layer("histogram", rows, {"from": "from", "to": "to", "y": f"{what}s"}),
+            Layer("histogram", rows, {"from": "from", "to": "to", "y": f"{noun}s"}),
             Layer("rule", [{"x": mean}], {"x": "mean"}),
         ],
         table=table,
@@ -318,92 +331,94 @@ def _distribution(found: Comparison, what: str) -> Chart:
 
 def _table(analyses: Analyses, names: list[str]) -> Table:
     """One row a group, with a column for every order."""
-    found = analyses.comparison
-    assert found is not None
-    order = [*_ordered(found.fair).tolist()]
-    order += [g for g in range(len(found)) if g not in set(order)]
-    more = max(0, len(order) - ROWS)
+    comparison = analyses.comparison
+    assert comparison is not None
+    order = [*_descending(comparison.fair).tolist()]
+    order += [g for g in range(len(comparison)) if g not in set(order)]
+    more = max(0, len(order) - MAX_ROWS)
     if more:
-        order = order[: ROWS // 2] + order[-ROWS // 2 :]
-    rarefied = found.size is not None
+        order = order[: MAX_ROWS // 2] + order[-MAX_ROWS // 2 :]
+    rarefied = comparison.size is not None
     # Of groups that all have the common size their scores are compared as they are.
-    equal = rarefied and bool((found.sizes == found.size).all())
-    spread = rarefied and bool(np.isfinite(found.rarefied_low).any())
-    interval = f"of the {percentage(found.confidence)} interval, by sampling"
+    equal = rarefied and bool((comparison.sizes == comparison.size).all())
+    spread = rarefied and bool(np.isfinite(comparison.rarefied_low).any())
+    interval = f"of the {percentage(comparison.confidence)} interval, by sampling"
     columns = [
-        Column(_what(analyses)),
+        Column(_group_noun(analyses)),
         Column("items", "number"),
         Column(
-            "score", "bar", meaning=f"the score{of_order(found.q)} of all its items, which grows with them"
+            "score",
+            "bar",
+            meaning=f"the score{order_suffix(comparison.q)} of all its items, which grows with them",
         ),
     ]
     if rarefied and not equal:
         meaning = "the mean score of so many random items: what is fair to compare"
-        columns.append(Column(f"of {found.size:,}", "bar", meaning=meaning))
+        columns.append(Column(f"of {comparison.size:,}", "bar", meaning=meaning))
     if spread:
         columns += [Column(end, "number", meaning=interval) for end in ("at least", "at most")]
     columns.append(Column("rank", "number"))
-    others = [q for q in analyses.orders if q != found.q]
+    other_orders = [q for q in analyses.orders if q != comparison.q]
     columns += [
         Column(
-            f"q={order_sign(q)}",
+            f"q={order_symbol(q)}",
             "number",
-            meaning=f"the score of order {order_sign(q)}, compared as fairly",
+            meaning=f"the score of order {order_symbol(q)}, compared as fairly",
         )
-        for q in others
+        for q in other_orders
     ]
     rows = []
     for g in order:
-        row: list[Any] = [names[g], int(found.sizes[g]), finite(found.scores[g])]
+        row: list[Any] = [names[g], int(comparison.sizes[g]), finite_or_none(comparison.scores[g])]
         if rarefied and not equal:
-            row.append(finite(found.rarefied[g]))
+            row.append(finite_or_none(comparison.rarefied[g]))
         if spread:
-            row += [finite(found.rarefied_low[g]), finite(found.rarefied_high[g])]
-        rank = finite(found.rank[g])
+            row += [finite_or_none(comparison.rarefied_low[g]), finite_or_none(comparison.rarefied_high[g])]
+        rank = finite_or_none(comparison.rank[g])
         row.append(None if rank is None else int(rank))
-        rows.append([*row, *(finite(analyses.ranked[q][g]) for q in others)])
+        rows.append([*row, *(finite_or_none(analyses.group_scores[q][g]) for q in other_orders)])
     return Table(columns, rows, filterable=len(order) > 12, more=more)
 
 
 def _differences(analyses: Analyses, names: list[str]) -> Table:
-    found, what = analyses.comparison, _what(analyses)
-    assert found is not None
-    one, by_label = found.differences, dict(zip(found.labels, names, strict=True))
-    order = np.argsort(-np.abs(np.log(one.ratio)), kind="stable")[:ROWS].tolist()
-    tested = not np.isnan(one.p).all()
-    spread = bool(np.isfinite(one.difference_low).any())
-    interval = f"of the {percentage(found.confidence)} interval"
-    less = f"the score of the {what} less that of the other, at the common size"
-    columns = [Column(what), Column("difference", "number", meaning=less)]
+    comparison, noun = analyses.comparison, _group_noun(analyses)
+    assert comparison is not None
+    differences, by_label = comparison.differences, dict(zip(comparison.labels, names, strict=True))
+    order = np.argsort(-np.abs(np.log(differences.ratio)), kind="stable")[:MAX_ROWS].tolist()
+    tested = not np.isnan(differences.p).all()
+    spread = bool(np.isfinite(differences.difference_low).any())
+    interval = f"of the {percentage(comparison.confidence)} interval"
+    meaning_of_difference = f"the score of the {noun} less that of the other, at the common size"
+    columns = [Column(noun), Column("difference", "number", meaning=meaning_of_difference)]
     if spread:
         columns += [Column(end, "number", meaning=interval) for end in ("at least", "at most")]
     columns.append(Column("ratio", "number", meaning="the one divided by the other"))
     if tested:
         meaning = "of a permutation test that both come from one population"
         columns.append(Column("p", "number", digits=2, meaning=meaning))
-    adjusted = tested and len(one) > 1
+    adjusted = tested and len(differences) > 1
     if adjusted:
         meaning = "by Holm's method, for the number of comparisons"
         columns.append(Column("adjusted p", "number", digits=2, meaning=meaning))
     rows = []
     for i in order:
-        held = (
-            one.difference,
-            *((one.difference_low, one.difference_high) if spread else ()),
-            one.ratio,
-            *((one.p,) if tested else ()),
-            *((one.p_adjusted,) if adjusted else ()),
+        arrays = (
+            differences.difference,
+            *((differences.difference_low, differences.difference_high) if spread else ()),
+            differences.ratio,
+            *((differences.p,) if tested else ()),
+            *((differences.p_adjusted,) if adjusted else ()),
         )
-        rows.append([by_label[one.groups[i]], *(finite(column[i]) for column in held)])
-    first = (
-        "" if analyses.reference is not None else f", the first {what}, since none was named to compare with"
+        rows.append([by_label[differences.groups[i]], *(finite_or_none(column[i]) for column in arrays)])
+    explanation = (
+        "" if analyses.reference is not None else f", the first {noun}, since none was named to compare with"
     )
-    size = "" if found.size is None else "at the common size, "
-    caption = f"Differences from {by_label[one.references[0]]}{first}; {size}the largest first."
+    size = "" if comparison.size is None else "at the common size, "
+    caption = f"Differences from {by_label[differences.references[0]]}{explanation}; {size}the largest first."
     return Table(
         columns,
         rows,
         caption,
         filterable=len(rows) > 12,
-        more=len(one) - len(rows),
+        more=len(differences) - len(rows),
     )

@@ -11,17 +11,17 @@ from vendimeter.errors import VendimeterError
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
 from vendimeter.reports.words import (
-    apart,
-    claim,
-    counted,
-    figure,
-    finite,
-    named,
-    of_order,
-    order_sign,
-    population,
-    sentence,
-    shares,
+    align_decimals,
+    claim_words,
+    count_of,
+    finite_or_none,
+    format_number,
+    format_share,
+    label_name,
+    order_suffix,
+    order_symbol,
+    population_sentence,
+    score_sentence,
 )
 from vendimeter.results.groups import Mean
 from vendimeter.results.score import order_name
@@ -34,88 +34,101 @@ def headline(analyses: Analyses) -> str:
     """The answer in a sentence."""
     subject = analyses.subject
     if subject.nested:
-        mean = _mean(analyses)
+        mean = _mean_of_lists(analyses)
         return (
-            f"A list is as diverse as {figure(mean.mean)} completely different texts{_at(analyses)}: the mean over "
-            f"{counted(mean.units, 'list')}{_error(mean)}."
+            f"A list is as diverse as {format_number(mean.mean)} completely different texts{_order_remark(analyses)}: "
+            f"the mean over {count_of(mean.units, 'list')}{_error_words(mean)}."
         )
-    if not subject.several:
-        return sentence(analyses.score, weighted=subject.parts[0].weights is not None)
-    fair = analyses.comparison
-    if fair is None or np.isnan(fair.fair).all():
-        return f"{len(subject.parts)} collections side by side."
-    high, low = int(np.nanargmax(fair.fair)), int(np.nanargmin(fair.fair))
-    many = "as they are" if fair.size is None else f"at {counted(fair.size, 'item')} of each"
-    most, least = apart(fair.fair[high], fair.fair[low])
-    two = len(subject.parts) == 2
+    if not subject.has_several:
+        return score_sentence(analyses.score, weighted=subject.collections[0].weights is not None)
+    comparison = analyses.comparison
+    if comparison is None or np.isnan(comparison.fair).all():
+        return f"{len(subject.collections)} collections side by side."
+    high, low = int(np.nanargmax(comparison.fair)), int(np.nanargmin(comparison.fair))
+    size_words = (
+        "as they are" if comparison.size is None else f"at {count_of(comparison.size, 'item')} of each"
+    )
+    highest, lowest = align_decimals(comparison.fair[high], comparison.fair[low])
+    only_two = len(subject.collections) == 2
     rank = (
         "the more diverse of the two collections"
-        if two
-        else f"the most diverse of {len(subject.parts)} collections"
+        if only_two
+        else f"the most diverse of {len(subject.collections)} collections"
     )
-    if most == least:
+    if highest == lowest:
         return (
-            f"{len(subject.parts)} collections are equally diverse: {many} each is as diverse as {most} completely "
-            f"different items{_at(analyses)}."
+            f"{len(subject.collections)} collections are equally diverse: {size_words} each is as diverse as {highest} "
+            f"completely different items{_order_remark(analyses)}."
         )
     return (
-        f"{named(fair.labels[high])} is {rank}: {many} it is as diverse as {most} completely different items"
-        f"{_at(analyses)}, and {named(fair.labels[low])}{'' if two else ', the least,'} as {least}."
+        f"{label_name(comparison.labels[high])} is {rank}: {size_words} it is as diverse as {highest} completely "
+        f"different items{_order_remark(analyses)}, and "
+        f"{label_name(comparison.labels[low])}{'' if only_two else ', the least,'} as {lowest}."
     )
 
 
-def _error(mean: Mean) -> str:
-    known = np.isfinite(mean.standard_error)
-    return f", with a standard error of {figure(mean.standard_error, 2)}" if known else ""
+def _error_words(mean: Mean) -> str:
+    has_error = np.isfinite(mean.standard_error)
+    return f", with a standard error of {format_number(mean.standard_error, 2)}" if has_error else ""
 
 
-def _at(analyses: Analyses) -> str:
-    return "" if analyses.main == 1 else f" (at order {order_sign(analyses.main)})"
+def _order_remark(analyses: Analyses) -> str:
+    return "" if analyses.first_order == 1 else f" (at order {order_symbol(analyses.first_order)})"
 
 
-def _mean(analyses: Analyses) -> Mean:
+def _mean_of_lists(analyses: Analyses) -> Mean:
     """The mean score of the lists of texts, at the first order."""
     subject = analyses.subject
     scores = score_groups(
-        np.arange(subject.n), subject.held, by=subject.labels, q=analyses.main, rng=subject.rng
+        np.arange(subject.n),
+        subject.position_kernel,
+        by=subject.labels,
+        q=analyses.first_order,
+        rng=subject.rng,
     )
     return scores.mean().means[0]
 
 
 def facts(analyses: Analyses) -> Facts:
     """The figures at the top of the page."""
-    subject, found = analyses.subject, []
-    if subject.several:
-        for part, profile in list(zip(subject.parts, analyses.scores, strict=True))[:4]:
-            value, bounds = claim(profile[analyses.main])
-            meaning = f"{counted(profile[analyses.main].n, 'item')}; {bounds}"
-            found.append(Fact(f"{subject.what(part)}: score{of_order(analyses.main)}", value, meaning))
-    else:
-        score = analyses.score
-        value, bounds = claim(score)
-        name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_sign(score.q)}"
-        if subject.nested:  # the headline's figure comes first
-            mean = _mean(analyses)
-            found.append(
+    subject, figures = analyses.subject, []
+    if subject.has_several:
+        for collection, profile in list(zip(subject.collections, analyses.scores, strict=True))[:4]:
+            value, bounds = claim_words(profile[analyses.first_order])
+            meaning = f"{count_of(profile[analyses.first_order].n, 'item')}; {bounds}"
+            figures.append(
                 Fact(
-                    f"{name} of a list",
-                    figure(mean.mean),
-                    f"the mean over {counted(mean.units, 'list')}{_error(mean)}",
+                    f"{subject.name_of(collection)}: score{order_suffix(analyses.first_order)}",
+                    value,
+                    meaning,
                 )
             )
-            found.append(Fact("All texts together", value, bounds))
+    else:
+        score = analyses.score
+        value, bounds = claim_words(score)
+        name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_symbol(score.q)}"
+        if subject.nested:  # the headline's figure comes first
+            mean = _mean_of_lists(analyses)
+            figures.append(
+                Fact(
+                    f"{name} of a list",
+                    format_number(mean.mean),
+                    f"the mean over {count_of(mean.units, 'list')}{_error_words(mean)}",
+                )
+            )
+            figures.append(Fact("All texts together", value, bounds))
         else:
-            found.append(Fact(name, value, bounds))
-        of = shares(float(score) / score.n)
-        whose = "that of all together" if subject.nested else "the score"
-        found.append(Fact("Items", f"{score.n:,}", f"{whose} is {of} of their number"))
+            figures.append(Fact(name, value, bounds))
+        share = format_share(float(score) / score.n)
+        subject_words = "that of all together" if subject.nested else "the score"
+        figures.append(Fact("Items", f"{score.n:,}", f"{subject_words} is {share} of their number"))
         if not subject.nested:
-            found += _population(analyses)
+            figures += _population(analyses)
     groups = subject.groups
-    if groups is not None and not subject.several:
-        found.append(Fact("Lists" if subject.nested else "Groups", f"{len(groups.labels):,}"))
-    found += _copies(analyses)
-    return Facts(found)
+    if groups is not None and not subject.has_several:
+        figures.append(Fact("Lists" if subject.nested else "Groups", f"{len(groups.labels):,}"))
+    figures += _copies(analyses)
+    return Facts(figures)
 
 
 def _population(analyses: Analyses) -> list[Fact]:
@@ -125,7 +138,7 @@ def _population(analyses: Analyses) -> list[Fact]:
     estimate = curve.population
     if estimate.interval is None:
         return [Fact("Population", "–", "no interval can be given; the reason is below")]
-    value, low, high = apart(estimate, *estimate.interval)
+    value, low, high = align_decimals(estimate, *estimate.interval)
     return [
         Fact(
             "Population",
@@ -137,21 +150,36 @@ def _population(analyses: Analyses) -> list[Fact]:
 
 def _copies(analyses: Analyses) -> list[Fact]:
     try:
-        found = analyses.copies
+        copies_by_collection = analyses.copies
     except VendimeterError:
         return []
-    copies, n = sum(one.found.copies for one in found), sum(one.found.n for one in found)
-    what = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
-    weightless = n < sum(len(one.part.items) for one in found)
-    of = f"of the {n:,} items that have weight" if weightless else "of the items"
-    if not analyses.subject.several:
-        return [Fact("Near copies", f"{copies:,}", f"{shares(copies / n)} {of}, at {what}")]
-    told = [Fact("Near copies within a collection", f"{copies:,}", f"{shares(copies / n)} {of}, at {what}")]
-    if analyses.shared is not None:
-        across = int(analyses.shared[:, -1].sum())
-        meaning = f"{shares(across / n)} {of} have a near copy in another collection"
-        told.append(Fact("Near copies across collections", f"{across:,}", meaning))
-    return told
+    copy_count, n = (
+        sum(near_copies.duplicates.copies for near_copies in copies_by_collection),
+        sum(near_copies.duplicates.n for near_copies in copies_by_collection),
+    )
+    threshold_words = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
+    weightless = n < sum(len(near_copies.collection.items) for near_copies in copies_by_collection)
+    denominator = f"of the {n:,} items that have weight" if weightless else "of the items"
+    if not analyses.subject.has_several:
+        return [
+            Fact(
+                "Near copies",
+                f"{copy_count:,}",
+                f"{format_share(copy_count / n)} {denominator}, at {threshold_words}",
+            )
+        ]
+    figures = [
+        Fact(
+            "Near copies within a collection",
+            f"{copy_count:,}",
+            f"{format_share(copy_count / n)} {denominator}, at {threshold_words}",
+        )
+    ]
+    if analyses.shared_counts is not None:
+        across = int(analyses.shared_counts[:, -1].sum())
+        meaning = f"{format_share(across / n)} {denominator} have a near copy in another collection"
+        figures.append(Fact("Near copies across collections", f"{across:,}", meaning))
+    return figures
 
 
 # ---------------------------------------------------------------------------------------------------------- a section
@@ -161,14 +189,14 @@ def section(analyses: Analyses) -> Section:
     """The answer for every order, and the population."""
     subject = analyses.subject
     blocks: list[Block] = []
-    if subject.several:
+    if subject.has_several:
         blocks.append(ByOrder({order_name(q): _table(analyses, q) for q in analyses.orders}))
     else:
-        weighted = subject.parts[0].weights is not None
+        weighted = subject.collections[0].weights is not None
         blocks.append(
             ByOrder(
                 {
-                    order_name(q): Paragraph(_said(analyses, q, weighted) + _meaning(q))
+                    order_name(q): Paragraph(_score_statement(analyses, q, weighted) + _meaning(q))
                     for q in analyses.orders
                 }
             )
@@ -182,12 +210,12 @@ def section(analyses: Analyses) -> Section:
     return Section("answer", "How diverse it is", lead, blocks)
 
 
-def _said(analyses: Analyses, q: float, weighted: bool) -> str:
+def _score_statement(analyses: Analyses, q: float, weighted: bool) -> str:
     score = analyses.scores[0][q]
     if not analyses.subject.nested:
-        return sentence(score, weighted=weighted)
-    text = sentence(score, noun="text")
-    return f"All texts of all lists together are {text[:1].lower()}{text[1:]}"
+        return score_sentence(score, weighted=weighted)
+    statement = score_sentence(score, noun="text")
+    return f"All texts of all lists together are {statement[:1].lower()}{statement[1:]}"
 
 
 def _meaning(q: float) -> str:
@@ -207,17 +235,25 @@ def _meaning(q: float) -> str:
 def _table(analyses: Analyses, q: float) -> Table:
     subject = analyses.subject
     rows: list[list[Any]] = []
-    for part, profile in zip(subject.parts, analyses.scores, strict=True):
+    for collection, profile in zip(subject.collections, analyses.scores, strict=True):
         score = profile[q]
         low, high = score.bounds
         rows.append(
-            [subject.what(part), part.n, score.n, float(score), finite(low), finite(high), _level(score)]
+            [
+                subject.name_of(collection),
+                collection.n,
+                score.n,
+                float(score),
+                finite_or_none(low),
+                finite_or_none(high),
+                _level(score),
+            ]
         )
     columns = [
         Column("collection"),
         Column("items", "number"),
         Column("looked at", "number", meaning="how many of its items the score is of"),
-        Column("score", "bar", digits=5, meaning=f"the score{of_order(q)} of these items"),
+        Column("score", "bar", digits=5, meaning=f"the score{order_suffix(q)} of these items"),
         Column("at least", "number", digits=5, meaning="the lower bound of the computation"),
         Column("at most", "number", digits=5, meaning="the upper bound of the computation"),
         Column("bounds hold", meaning="how sure the bounds are"),
@@ -226,7 +262,7 @@ def _table(analyses: Analyses, q: float) -> Table:
         del columns[2]
         rows = [row[:2] + row[3:] for row in rows]
     return Table(
-        columns, rows, f"Scores{of_order(q)} of the collections as they are; they grow with the items."
+        columns, rows, f"Scores{order_suffix(q)} of the collections as they are; they grow with the items."
     )
 
 
@@ -240,16 +276,18 @@ def _level(score: Any) -> str:
 
 
 def _populations(analyses: Analyses) -> list[Block]:
-    found: list[Block] = []
-    for part, curve in analyses.curves:
-        of = subject_name(analyses, part)
+    paragraphs: list[Block] = []
+    for collection, curve in analyses.curves:
+        name = subject_name(analyses, collection)
         if isinstance(curve, VendimeterError):
-            found.append(Paragraph(f"The population behind {of or 'these items'} was not estimated: {curve}"))
+            paragraphs.append(
+                Paragraph(f"The population behind {name or 'these items'} was not estimated: {curve}")
+            )
         else:
-            found.append(Paragraph(population(curve.population, of=of, there=part.n)))
-    return found
+            paragraphs.append(Paragraph(population_sentence(curve.population, of=name, total=collection.n)))
+    return paragraphs
 
 
-def subject_name(analyses: Analyses, part: Any) -> str:
+def subject_name(analyses: Analyses, collection: Any) -> str:
     """The name of a collection where there are several."""
-    return analyses.subject.what(part) if analyses.subject.several else ""
+    return analyses.subject.name_of(collection) if analyses.subject.has_several else ""

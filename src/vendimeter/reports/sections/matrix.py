@@ -6,17 +6,17 @@ import numpy as np
 
 from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
-from vendimeter.plots.matrices import _colours
+from vendimeter.plots.matrices import colour_scale
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Gallery, Item, Paragraph, Section
-from vendimeter.reports.words import counted, figure, named
+from vendimeter.reports.words import count_of, format_number, label_name
 
 __all__ = ["section"]
 
-MOST = 250  # items
-SIDE = 250  # pixels
-BLOCKS = 24  # labels whose places are said
+MAX_ITEMS = 250  # items
+PICTURE_PIXELS = 250  # pixels
+MAX_BLOCKS = 24  # labels whose places are said
 
 
 def section(analyses: Analyses) -> Section | None:
@@ -24,55 +24,58 @@ def section(analyses: Analyses) -> Section | None:
     subject = analyses.subject
     if subject.n < 2:
         return None
-    found, groups = analyses.modes, subject.groups
-    order = found.order
-    grouped = groups is not None and 1 < len(groups.labels) <= BLOCKS
+    mode_analysis, groups = analyses.modes, subject.groups
+    order = mode_analysis.order
+    grouped = groups is not None and 1 < len(groups.labels) <= MAX_BLOCKS
     if grouped:
         assert groups is not None
         order = by_label(groups, order)
-    chosen = evenly(order, MOST)
-    matrix = np.asarray(to_host(subject.similarity.take(chosen).dense()))
-    how = _colours(matrix, None)
-    low, high = how["vmin"], how["vmax"]
-    scale = max(1, SIDE // len(chosen))
-    pixels = coloured(matrix, low=low, high=high, colours=how["cmap"])
+    positions = evenly(order, MAX_ITEMS)
+    matrix = np.asarray(to_host(subject.similarity.take(positions).dense()))
+    colours = colour_scale(matrix, None)
+    low, high = colours["vmin"], colours["vmax"]
+    scale = max(1, PICTURE_PIXELS // len(positions))
+    pixels = coloured(matrix, low=low, high=high, colours=colours["cmap"])
     picture = png(np.kron(pixels, np.ones((scale, scale, 1), dtype=np.uint8)))
-    ramp = coloured(np.linspace(low, high, SIDE)[None, :], low=low, high=high, colours=how["cmap"])
+    ramp = coloured(
+        np.linspace(low, high, PICTURE_PIXELS)[None, :], low=low, high=high, colours=colours["cmap"]
+    )
     strip = png(np.repeat(ramp, 12, axis=0))
-    some = (
-        f"{len(chosen):,} of {subject.n:,} items, evenly"
-        if len(chosen) < subject.n
-        else counted(subject.n, "item")
+    count_words = (
+        f"{len(positions):,} of {subject.n:,} items, evenly"
+        if len(positions) < subject.n
+        else count_of(subject.n, "item")
     )
-    whose = "collection" if subject.several else "list" if subject.nested else "group"
-    ordered = f"{whose} by {whose}" if grouped else "like items beside each other"
+    noun = "collection" if subject.has_several else "list" if subject.nested else "group"
+    order_words = f"{noun} by {noun}" if grouped else "like items beside each other"
     below, above = matrix.min() < low, matrix.max() > high + 1e-9
-    least, most = (
-        f"{figure(low, 2)}{' and less' if below else ''}",
-        f"{figure(high, 2)}{' and more' if above else ''}",
+    low_words, high_words = (
+        f"{format_number(low, 2)}{' and less' if below else ''}",
+        f"{format_number(high, 2)}{' and more' if above else ''}",
     )
-    ends = f"{least} (left) to {most} (right)"
+    ends = f"{low_words} (left) to {high_words} (right)"
     blocks: list[Block] = [
-        Gallery([Item("", picture, caption=f"{some}, {ordered}")], large=True),
+        Gallery([Item("", picture, caption=f"{count_words}, {order_words}")], large=True),
         Gallery([Item("", strip, caption=f"the colours: similarities of {ends}")], large=True),
     ]
-    apart = matrix[np.triu_indices(len(matrix), 1)]
+    off_diagonal = matrix[np.triu_indices(len(matrix), 1)]
     lead = (
-        f"Every pixel is the similarity of two items, {ordered}, so that squares along the diagonal are sets of items "
-        f"that are alike. The mean similarity of two different items is {figure(float(apart.mean()), 3)}, the "
-        f"median {figure(float(np.median(apart)), 3)}."
+        f"Every pixel is the similarity of two items, {order_words}, so that squares along the diagonal are sets of "
+        "items that are alike. The mean similarity of two different items is "
+        f"{format_number(float(off_diagonal.mean()), 3)}, the median "
+        f"{format_number(float(np.median(off_diagonal)), 3)}."
     )
     if grouped:
         assert groups is not None
-        blocks.append(Paragraph(_blocks(first_label(groups, subject.n)[chosen], list(groups.labels))))
+        blocks.append(Paragraph(_block_words(first_label(groups, subject.n)[positions], list(groups.labels))))
     return Section("matrix", "The similarity matrix", lead, blocks)
 
 
-def _blocks(label: np.ndarray, labels: list[object]) -> str:
+def _block_words(label: np.ndarray, labels: list[object]) -> str:
     """Which rows are of which label."""
     cuts = np.concatenate([[0], np.flatnonzero(np.diff(label)) + 1, [len(label)]])
     words = []
     for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        name = "no label" if label[start] < 0 else named(labels[label[start]], 24)
+        name = "no label" if label[start] < 0 else label_name(labels[label[start]], 24)
         words.append(f"{name} (rows {start + 1} to {end})")
     return f"From the top: {', '.join(words)}."

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.data import tables as _tables
+from vendimeter.data import tables
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
@@ -23,14 +23,14 @@ from vendimeter.options import generator
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table
-from vendimeter.reports.words import finite, note, of_order
+from vendimeter.reports.words import finite_or_none, note, order_suffix
 
 __all__ = ["check_features", "section"]
 
-MOST = 30_000  # items of a collection that metrics look at
+MAX_ITEMS = 30_000  # items of a collection that metrics look at
 ROUNDING = 1e-12
-GROUPS = 12  # groups that have a row of their own
-ROUGH = 0.05  # tolerance of the score that a table computes besides; the report has a better one
+MAX_GROUPS = 12  # groups that have a row of their own
+TABLE_TOLERANCE = 0.05  # tolerance of the score that a table computes besides; the report has a better one
 MEANINGS = {
     "n": "how many items were looked at",
     "validity": "the share of samples that are molecules",
@@ -59,7 +59,9 @@ BY_PIXELS = (
     'published figures, which are of Inception\'s features (features="inception-fid", on the command line '
     "--features inception-fid)."
 )
-VALID = "Validity is not shown: records that are no molecules were left out before anything was computed."
+VALIDITY_HIDDEN = (
+    "Validity is not shown: records that are no molecules were left out before anything was computed."
+)
 # What is measured between the vectors of an encoder.
 OF_FEATURES = ("frechet_distance", "kernel_distance", "precision", "recall", "density", "coverage")
 # Encoders: the extra that brings their libraries, and these.
@@ -118,61 +120,77 @@ def section(analyses: Analyses, reference: Any, features: Any) -> Section:
             reference=rows.reference,
             features=features,
             metrics=["intdiv"] if weighted else None,
-            q=analyses.main,
-            tol=ROUGH,
+            q=analyses.first_order,
+            tol=TABLE_TOLERANCE,
             rng=subject.rng,
             progress=False,
         )
 
-    failed = ""
+    failure = ""
     try:
-        found = computed(features)
+        metric_table = computed(features)
     except MissingDependencyError:
         raise
     except VendimeterError as error:  # what needs no encoder is not lost
         if features is None or by_pixels:
             raise
-        found = computed(None)
-        failed = f"Distances from the reference could not be measured by features={brief(features)}: {printable(error)}"
-        warn(failed, UserWarning)
-    left_out = [getattr(getattr(part.samples, "skipped", None), "count", 0) for part in subject.parts]
-    kept = [
+        metric_table = computed(None)
+        failure = "Distances from the reference could not be measured by "
+        failure += f"features={brief(features)}: {printable(error)}"
+        warn(failure, UserWarning)
+    left_out = [
+        getattr(getattr(collection.samples, "skipped", None), "count", 0)
+        for collection in subject.collections
+    ]
+    shown_columns = [
         j
-        for j, column in enumerate(found.columns)
+        for j, column in enumerate(metric_table.columns)
         if not column.name.startswith("vendi_score")
         and not (column.name == "validity" and any(left_out))
-        and not (failed and column.name in OF_FEATURES)
-        and any(_cell(row[j].value) is not None for row in found.cells)
+        and not (failure and column.name in OF_FEATURES)
+        and any(_cell(row[j].value) is not None for row in metric_table.cells)
     ]
-    columns = [Column("collection" if subject.several else "items")]
-    for j in kept:
-        one = found.columns[j]
-        columns.append(Column(one.title + ARROWS.get(one.better, ""), "number", meaning=_meaning(one.name)))
-    columns.append(Column("Vendi Score ↑", "number", meaning=f"the score{of_order(analyses.main)}, as above"))
+    columns = [Column("collection" if subject.has_several else "items")]
+    for j in shown_columns:
+        metric = metric_table.columns[j]
+        columns.append(
+            Column(
+                metric.title + ARROWS.get(metric.better, ""),
+                "number",
+                meaning=_meaning(metric.name),
+            )
+        )
+    columns.append(
+        Column("Vendi Score ↑", "number", meaning=f"the score{order_suffix(analyses.first_order)}, as above")
+    )
     cells = [
-        [str(name), *(_cell(row[j].value) for j in kept), score]
-        for name, row, score in zip(found.names, found.cells, rows.scores, strict=True)
+        [str(name), *(_cell(row[j].value) for j in shown_columns), score]
+        for name, row, score in zip(metric_table.names, metric_table.cells, rows.scores, strict=True)
     ]
     blocks: list[Block] = [Table(columns, cells)]
     sizes = {
-        row[j].value for row in found.cells for j in range(len(found.columns)) if found.columns[j].name == "n"
+        row[j].value
+        for row in metric_table.cells
+        for j in range(len(metric_table.columns))
+        if metric_table.columns[j].name == "n"
     }
-    same = (
-        not subject.several and len(found.cells) > 2 and len(sizes) == 2
-    )  # all items, and groups of one size
+    # The two sizes are those of all items, and of the groups.
+    groups_of_equal_size = not subject.has_several and len(metric_table.cells) > 2 and len(sizes) == 2
     blocks += [
         note(text)
-        for text in found.notes
-        if "± is" not in text and not (same and text.startswith("The collections have "))
+        for text in metric_table.notes
+        if "± is" not in text and not (groups_of_equal_size and text.startswith("The collections have "))
     ]
-    if any(left_out) and any(column.name == "validity" for column in found.columns):
-        blocks.append(note(VALID))
+    if any(left_out) and any(column.name == "validity" for column in metric_table.columns):
+        blocks.append(note(VALIDITY_HIDDEN))
     if by_pixels:
         blocks.append(note(BY_PIXELS))
-    if failed:
-        blocks.append(note(failed))
-    if any(part.n > MOST for part in subject.parts) and raw:
-        blocks.append(note(f"Of larger collections, {MOST:,} random items were looked at for these metrics."))
+    if failure:
+        blocks.append(note(failure))
+    if any(collection.n > MAX_ITEMS for collection in subject.collections) and raw:
+        blocks.append(
+            note(f"Of larger collections, {MAX_ITEMS:,} random items were looked at for these metrics.")
+        )
     lead = (
         "What is usually reported beside it. An arrow says which way is better; each metric answers a question of its "
         "own, and none of them replaces another."
@@ -189,7 +207,7 @@ def _meaning(name: str) -> str:
 def _cell(value: Any) -> float | int | None:
     if isinstance(value, int):
         return value
-    value = finite(value)
+    value = finite_or_none(value)
     return 0.0 if value is not None and abs(value) < ROUNDING else value
 
 
@@ -201,83 +219,94 @@ def _kernel(analyses: Analyses, features: Any) -> tuple[Any, bool]:
     telling = (NGram, BLEU, ProbabilityProduct, *OF_MOLECULES, *OF_VECTORS)
     if isinstance(kernel, telling) or features is not None:
         return kernel, True
-    return analyses.subject.held, False
+    return analyses.subject.position_kernel, False
 
 
 def _rows(analyses: Analyses, reference: Any, raw: bool) -> _Rows:
     subject = analyses.subject
-    names = distinct_names((subject.what(part) for part in subject.parts), most=60)
+    names = distinct_names((subject.name_of(collection) for collection in subject.collections), max_length=60)
     samples = {name: _samples(analyses, i, raw) for i, name in enumerate(names)}
-    scores: list[float | None] = [float(profile[analyses.main]) for profile in analyses.scores]
-    if subject.several:
-        labels = [part.label for part in subject.parts]
-        named = subject.is_name(reference) and reference in labels
-        other = names[labels.index(reference)] if named else reference
+    scores: list[float | None] = [float(profile[analyses.first_order]) for profile in analyses.scores]
+    if subject.has_several:
+        labels = [collection.label for collection in subject.collections]
+        is_collection = subject.is_name(reference) and reference in labels
+        row_reference = names[labels.index(reference)] if is_collection else reference
     else:
-        other = reference
-        own, found = _groups(analyses, samples[names[0]], raw)
-        samples, scores = {**samples, **own}, [*scores, *found]
+        row_reference = reference
+        group_samples, group_scores = _groups(analyses, samples[names[0]], raw)
+        samples, scores = {**samples, **group_samples}, [*scores, *group_scores]
         groups = subject.groups
         if subject.is_name(reference) and groups is not None and reference in groups.labels:
-            at = list(groups.labels).index(reference)
-            other = list(own)[at] if own else None
-    if raw and other is not None and not isinstance(other, str) and isinstance(subject.kernel, Embed):
-        other = subject.kernel.encode(other.one() if isinstance(other, Collection) else other)
-    return _Rows(samples, scores, other if raw else None)
+            index = list(groups.labels).index(reference)
+            row_reference = list(group_samples)[index] if group_samples else None
+    if (
+        raw
+        and row_reference is not None
+        and not isinstance(row_reference, str)
+        and isinstance(subject.kernel, Embed)
+    ):
+        row_reference = subject.kernel.encode(
+            row_reference.one() if isinstance(row_reference, Collection) else row_reference
+        )
+    return _Rows(samples, scores, row_reference if raw else None)
 
 
 def _samples(analyses: Analyses, i: int, raw: bool) -> Any:
     """The samples of a collection for metrics: as they were given, as vectors, or as positions."""
     subject = analyses.subject
-    part = subject.parts[i]
-    positions = part.items
-    if raw and len(positions) > MOST and not subject.nested:
+    collection = subject.collections[i]
+    positions = collection.items
+    if raw and len(positions) > MAX_ITEMS and not subject.nested:
         draws = generator(subject.rng, "report metrics")
-        positions = np.sort(draws.choice(positions, MOST, replace=False))
+        positions = np.sort(draws.choice(positions, MAX_ITEMS, replace=False))
     if not raw:
-        found: Any = positions
+        selected: Any = positions
     elif subject.vectors is not None:
-        found = take(subject.vectors, positions)
+        selected = take(subject.vectors, positions)
     elif subject.nested:
-        return part.samples
+        return collection.samples
     else:
-        held = part.samples.samples if isinstance(part.samples, Collection) else part.samples
-        whole = len(positions) == part.n
-        start = sum(other.n for other in subject.parts[:i])
-        found = held if whole else _taken(held, subject.origin[positions] - start)
-    if part.weights is None:
-        return found
-    at = np.searchsorted(part.items, positions)
-    weights = part.weights[at]
-    return Collection(found, weights=weights / weights.sum())
+        samples = (
+            collection.samples.samples if isinstance(collection.samples, Collection) else collection.samples
+        )
+        is_complete = len(positions) == collection.n
+        start = sum(earlier.n for earlier in subject.collections[:i])
+        selected = samples if is_complete else _select(samples, subject.origin[positions] - start)
+    if collection.weights is None:
+        return selected
+    indices = np.searchsorted(collection.items, positions)
+    weights = collection.weights[indices]
+    return Collection(selected, weights=weights / weights.sum())
 
 
-def _taken(samples: Any, index: np.ndarray) -> Any:
-    if isinstance(samples, Mapping) or _tables.is_records(samples):
-        records = _tables.records(samples)
+def _select(samples: Any, index: np.ndarray) -> Any:
+    if isinstance(samples, Mapping) or tables.is_records(samples):
+        records = tables.records(samples)
         return [records[i] for i in index.tolist()]
     return take(samples, index)
 
 
-def _groups(analyses: Analyses, whole: Any, raw: bool) -> tuple[dict[str, Any], list[float | None]]:
+def _groups(analyses: Analyses, samples: Any, raw: bool) -> tuple[dict[str, Any], list[float | None]]:
     """Rows for the groups of a collection, where they are few and each item has one label."""
     subject, groups = analyses.subject, analyses.subject.groups
-    plain = groups is not None and len(groups.items) == subject.n == len(subject.parts[0].items)
+    one_label_each = groups is not None and len(groups.items) == subject.n == len(
+        subject.collections[0].items
+    )
     if (
-        not plain
+        not one_label_each
         or subject.nested
         or subject.weights is not None
-        or not 1 < len(groups.labels) <= GROUPS  # type: ignore[union-attr]
-        or subject.n > MOST
-        or _tables.has_columns(whole)
+        or not 1 < len(groups.labels) <= MAX_GROUPS  # type: ignore[union-attr]
+        or subject.n > MAX_ITEMS
+        or tables.has_columns(samples)
     ):
         return {}, []
     assert groups is not None
     comparison = analyses.comparison
     assert comparison is not None
-    names = distinct_names(["all items", *groups.labels], most=60)[1:]
-    places = [groups.items[groups.starts[g] : groups.starts[g + 1]] for g in range(len(groups.labels))]
+    names = distinct_names(["all items", *groups.labels], max_length=60)[1:]
+    positions = [groups.items[groups.starts[g] : groups.starts[g + 1]] for g in range(len(groups.labels))]
     return (
-        {name: take(whole, place) for name, place in zip(names, places, strict=True)},
-        [finite(score) for score in comparison.scores],
+        {name: take(samples, members) for name, members in zip(names, positions, strict=True)},
+        [finite_or_none(score) for score in comparison.scores],
     )

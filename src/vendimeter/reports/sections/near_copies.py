@@ -10,135 +10,145 @@ import numpy as np
 from vendimeter.analysis.near_copies.near_copies import Duplicates
 from vendimeter.reports.analyses import Analyses, Copies
 from vendimeter.reports.document import Block, Column, Gallery, Section, Table
-from vendimeter.reports.words import apart, counted, named, note, of_order
+from vendimeter.reports.words import align_decimals, count_of, label_name, note, order_suffix
 from vendimeter.results.score import Score
 
 __all__ = ["items_of", "section"]
 
-CLUSTERS = 6  # that are shown
-LOOKED_AT = 2000  # items of a cluster, for those that differ
-PAIRS = 6  # of collections, whose common items are counted
-SIZES = 12  # rows of the table of sizes
+MAX_CLUSTERS = 6  # that are shown
+MAX_MEMBERS = 2000  # items of a cluster, for those that differ
+MAX_PAIRS = 6  # of collections, whose common items are counted
+MAX_SIZE_ROWS = 12  # rows of the table of sizes
 
 
 def section(analyses: Analyses) -> Section:
     """Clusters of near copies in each collection."""
-    subject, found = analyses.subject, analyses.copies
-    several = subject.several
+    subject, copies = analyses.subject, analyses.copies
+    has_several = subject.has_several
     blocks: list[Block] = []
-    if several:
+    if has_several:
         blocks.append(_table(analyses))
-    elif found[0].found.copies:
-        blocks.append(_sizes(found[0]))
-    each = max(1, CLUSTERS // len(found))
-    for one in found:
-        blocks += _clusters(analyses, one, each)
-    if several:
+    elif copies[0].duplicates.copies:
+        blocks.append(_sizes(copies[0]))
+    per_collection = max(1, MAX_CLUSTERS // len(copies))
+    for near_copies in copies:
+        blocks += _clusters(analyses, near_copies, per_collection)
+    if has_several:
         lead = (
             "Near copies within each collection, and what the score would be without them: of a cluster the first item "
-            f"is kept. {_most(analyses)} {_shared(analyses)}"
+            f"is kept. {_most_affected(analyses)} {_shared_sentences(analyses)}"
         )
     else:
-        lead = _lead(found[0])
-    if any(one.found.method != "exact" and several for one in found):
+        lead = _lead(copies[0])
+    if any(near_copies.duplicates.method != "exact" and has_several for near_copies in copies):
         blocks.append(
             note("Not all pairs were compared: the search is approximate, and what it finds is true.")
         )
     return Section("duplicates", "Near copies", lead, blocks)
 
 
-def items_of(one: Copies) -> str:
-    """How many items were looked at: those without weight take no part."""
-    weightless = one.found.n < len(one.part.items)
-    return counted(one.found.n, "item") + (" that have weight" if weightless else "")
+def items_of(copies: Copies) -> str:
+    """The number of items that were compared in words: those without weight are excluded."""
+    weightless = copies.duplicates.n < len(copies.collection.items)
+    return count_of(copies.duplicates.n, "item") + (" that have weight" if weightless else "")
 
 
 def _lead(copies: Copies) -> str:
-    """How many there are, and what they do to the score."""
-    found = copies.found
-    if found.n < 2:
+    """The number of near copies and their effect on the score, in sentences."""
+    duplicates = copies.duplicates
+    if duplicates.n < 2:
         return "A single item has no copies."
-    many = items_of(copies)
-    what = f"a similarity of {found.threshold:g}{' or more' if found.threshold < 1 else ''}"
-    if not found.copies:
-        return f"None of {many} is a near copy of another, at {what}.{found._found()}"
-    one = found.copies == 1
-    chain = "" if found.sizes[0] == 2 else ", directly or by a chain of such"
-    untold = "it" if one else f"{found.identical:,} of them"
-    exact = f"the kernel cannot tell {untold} from another item (a similarity of 1)"
-    text = (
-        f"{found.copies:,} of {many} {'is a near copy' if one else 'are near copies'} of one that "
-        f"is kept: joined to it by {what}{chain}{f'; {exact}' if found.identical else ''}. "
+    items_words = items_of(copies)
+    threshold_words = (
+        f"a similarity of {duplicates.threshold:g}{' or more' if duplicates.threshold < 1 else ''}"
     )
-    if len(found.clusters) == 1:
-        text += f"They form one cluster of {found.sizes[0]:,}."
+    if not duplicates.copies:
+        return f"None of {items_words} is a near copy of another, at {threshold_words}.{duplicates._found()}"
+    is_single = duplicates.copies == 1
+    chain_words = "" if duplicates.sizes[0] == 2 else ", directly or by a chain of such"
+    identical_words = "it" if is_single else f"{duplicates.identical:,} of them"
+    identical_clause = f"the kernel cannot tell {identical_words} from another item (a similarity of 1)"
+    text = (
+        f"{duplicates.copies:,} of {items_words} {'is a near copy' if is_single else 'are near copies'} of one that "
+        "is kept: joined to it by "
+        f"{threshold_words}{chain_words}{f'; {identical_clause}' if duplicates.identical else ''}. "
+    )
+    if len(duplicates.clusters) == 1:
+        text += f"They form one cluster of {duplicates.sizes[0]:,}."
     else:
-        text += f"They form {len(found.clusters):,} clusters, the largest of {counted(int(found.sizes[0]), 'item')}."
-    return f"{text}{_cost(found)}{found._found()}"
+        largest = count_of(int(duplicates.sizes[0]), "item")
+        text += f"They form {len(duplicates.clusters):,} clusters, the largest of {largest}."
+    return f"{text}{_cost_sentence(duplicates)}{duplicates._found()}"
 
 
-def _cost(found: Duplicates) -> str:
-    """What the score would be without copies, as far as the bounds tell."""
-    now, then = found.score, found.without
-    if now is None or then is None or not (math.isfinite(now) and math.isfinite(then)):
+def _cost_sentence(duplicates: Duplicates) -> str:
+    """The score without copies in a sentence, as far as the bounds distinguish it."""
+    with_copies, without_copies = duplicates.score, duplicates.without
+    if (
+        with_copies is None
+        or without_copies is None
+        or not (math.isfinite(with_copies) and math.isfinite(without_copies))
+    ):
         return ""
-    order = of_order(now.q)
-    low, high = sorted((now, then))
-    if "none" not in (now.level, then.level) and low.bounds[1] >= high.bounds[0]:
+    order = order_suffix(with_copies.q)
+    low, high = sorted((with_copies, without_copies))
+    if "none" not in (with_copies.level, without_copies.level) and low.bounds[1] >= high.bounds[0]:
         return f" Without the copies the score{order} would be the same, as far as its bounds tell."
-    before, after = apart(now, then)
+    before, after = align_decimals(with_copies, without_copies)
     text = f" Without the copies the score{order} would be {after} instead of {before}"
     if before == after:
         text = f" Without the copies the score{order} would stay at {before}"
-    return f"{text}, both without bounds." if "none" in (now.level, then.level) else f"{text}."
+    return (
+        f"{text}, both without bounds." if "none" in (with_copies.level, without_copies.level) else f"{text}."
+    )
 
 
-def _most(analyses: Analyses) -> str:
-    most = max(analyses.copies, key=lambda one: one.found.copies / max(one.found.n, 1))
-    name = analyses.subject.what(most.part)
-    if not most.found.copies:
+def _most_affected(analyses: Analyses) -> str:
+    largest = max(analyses.copies, key=lambda copies: copies.duplicates.copies / max(copies.duplicates.n, 1))
+    name = analyses.subject.name_of(largest.collection)
+    if not largest.duplicates.copies:
         return f"There are none at a similarity of {analyses.threshold:g}."
-    return f"{name} has the largest part of them: {most.found.copies:,} of {items_of(most)}."
+    return f"{name} has the largest part of them: {largest.duplicates.copies:,} of {items_of(largest)}."
 
 
-def _shared(analyses: Analyses) -> str:
+def _shared_sentences(analyses: Analyses) -> str:
     """Which collections have copies of each other."""
-    counts, parts = analyses.shared, analyses.subject.parts
+    counts, collections = analyses.shared_counts, analyses.subject.collections
     if counts is None:
         return "Copies in one collection of what is in another were not looked for, so as not to take long."
     between = counts[:, :-1]
-    what = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
+    threshold_words = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
     if not between.any():
-        return f"No item of a collection is a near copy of one of another, at {what}."
-    sizes = np.array([one.found.n for one in analyses.copies])
+        return f"No item of a collection is a near copy of one of another, at {threshold_words}."
+    sizes = np.array([copies.duplicates.n for copies in analyses.copies])
     pairs = np.argwhere(between > 0)
     order = np.argsort([-between[i, j] / sizes[i] for i, j in pairs[::-1]], kind="stable")
-    several = len({tuple(sorted(pair)) for pair in pairs.tolist()})
-    words, said = [], set()
+    pair_count = len({tuple(sorted(pair)) for pair in pairs.tolist()})
+    words, described = [], set()
     for i, j in pairs[::-1][order].tolist():  # of equal ones the later collection as a copy of the earlier
-        if (j, i) not in said and len(words) < PAIRS:
-            said.add((i, j))
-            are = "is a near copy" if between[i, j] == 1 else "are near copies"
+        if (j, i) not in described and len(words) < MAX_PAIRS:
+            described.add((i, j))
+            verb = "is a near copy" if between[i, j] == 1 else "are near copies"
             words.append(
-                f"{between[i, j]:,} of {items_of(analyses.copies[i])} of {analyses.subject.what(parts[i])} {are} of "
-                f"items of {analyses.subject.what(parts[j])}"
+                f"{between[i, j]:,} of {items_of(analyses.copies[i])} of {analyses.subject.name_of(collections[i])} "
+                f"{verb} of items of {analyses.subject.name_of(collections[j])}"
             )
-    more = ", and there are more such pairs" if several > len(words) else ""
-    return f"Across collections, at {what}: {'; '.join(words)}{more}."
+    more = ", and there are more such pairs" if pair_count > len(words) else ""
+    return f"Across collections, at {threshold_words}: {'; '.join(words)}{more}."
 
 
 def _table(analyses: Analyses) -> Table:
     rows = []
-    for one in analyses.copies:
-        found = one.found
-        score, without = _value(found.score), _value(found.without)
+    for copies in analyses.copies:
+        duplicates = copies.duplicates
+        score, without = _value(duplicates.score), _value(duplicates.without)
         rows.append(
             [
-                analyses.subject.what(one.part),
-                found.n,
-                found.copies,
-                found.identical,
-                len(found.clusters),
+                analyses.subject.name_of(copies.collection),
+                duplicates.n,
+                duplicates.copies,
+                duplicates.identical,
+                len(duplicates.clusters),
                 score,
                 without,
             ]
@@ -167,50 +177,68 @@ def _value(score: Score | None) -> float | None:
     return None if score is None else float(score)
 
 
-def _sizes(one: Copies) -> Table:
-    """How many clusters have how many items."""
+def _sizes(copies: Copies) -> Table:
+    """A table of the number of clusters by size."""
     counts: dict[int, int] = {}
-    for size in one.found.sizes.tolist():
+    for size in copies.duplicates.sizes.tolist():
         counts[size] = counts.get(size, 0) + 1
     rows = [[size, counts[size], size * counts[size]] for size in sorted(counts, reverse=True)]
     return Table(
         [Column("items of a cluster", "number"), Column("clusters", "bar"), Column("items in all", "number")],
-        rows[:SIZES],
+        rows[:MAX_SIZE_ROWS],
         "Clusters by their size, the largest first.",
-        more=max(0, len(rows) - SIZES),
+        more=max(0, len(rows) - MAX_SIZE_ROWS),
     )
 
 
-def _clusters(analyses: Analyses, one: Copies, most: int) -> list[Block]:
+def _clusters(analyses: Analyses, copies: Copies, max_clusters: int) -> list[Block]:
     """The largest clusters as galleries."""
-    subject, found = analyses.subject, one.found
-    alike = {place: number for number, places in enumerate(found.exact) for place in places}
+    subject, duplicates = analyses.subject, copies.duplicates
+    exact_class = {
+        position: number
+        for number, equal_positions in enumerate(duplicates.exact)
+        for position in equal_positions
+    }
     blocks: list[Block] = []
-    for cluster in found.clusters[:most]:
-        looked_at = cluster[:LOOKED_AT]
+    for cluster in duplicates.clusters[:max_clusters]:
+        members = cluster[:MAX_MEMBERS]
         # Of equal items the first one is shown, with how many there are. That the kernel cannot tell two items apart is
         # not enough: molecules may have one fingerprint.
-        same: dict[Any, list[int]] = {}
-        for place in looked_at:
-            known = alike.get(place)
-            key = place if known is None else (known, subject.shown.look(int(one.part.items[place])))
-            same.setdefault(key, []).append(place)
-        items = []
-        for i, places in enumerate(list(same.values())[: subject.shown.row]):
-            said = [] if i else ["kept"]
-            said += [f"{len(places):,} times"] if len(places) > 1 and len(looked_at) == len(cluster) else []
-            items.append(subject.shown(int(one.part.items[places[0]]), ", ".join(said)))
-        whole = len(looked_at) == len(cluster)
-        untold = len({alike.get(place, -1 - place) for place in cluster}) == 1
-        notes = []
-        if untold:
-            notes.append(
-                "all identical" if len(same) == 1 and whole else "which the kernel cannot tell apart"
+        equal_items: dict[Any, list[int]] = {}
+        for position in members:
+            class_number = exact_class.get(position)
+            key = (
+                position
+                if class_number is None
+                else (class_number, subject.renderer.content_key(int(copies.collection.items[position])))
             )
-        if len(same) > len(items) or not whole:
+            equal_items.setdefault(key, []).append(position)
+        items = []
+        for i, equal_positions in enumerate(list(equal_items.values())[: subject.renderer.per_row]):
+            remarks = [] if i else ["kept"]
+            remarks += (
+                [f"{len(equal_positions):,} times"]
+                if len(equal_positions) > 1 and len(members) == len(cluster)
+                else []
+            )
+            items.append(
+                subject.renderer(int(copies.collection.items[equal_positions[0]]), ", ".join(remarks))
+            )
+        is_complete = len(members) == len(cluster)
+        all_indistinguishable = len({exact_class.get(position, -1 - position) for position in cluster}) == 1
+        notes = []
+        if all_indistinguishable:
+            notes.append(
+                "all identical"
+                if len(equal_items) == 1 and is_complete
+                else "which the kernel cannot tell apart"
+            )
+        if len(equal_items) > len(items) or not is_complete:
             notes.append(f"of which {len(items)} {'is' if len(items) == 1 else 'are'} shown")
-        of = f" of {named(one.part.label)}" if subject.several else ""
+        collection_words = f" of {label_name(copies.collection.label)}" if subject.has_several else ""
         blocks.append(
-            Gallery(items, ", ".join([f"A cluster of {counted(len(cluster), 'item')}{of}", *notes]))
+            Gallery(
+                items, ", ".join([f"A cluster of {count_of(len(cluster), 'item')}{collection_words}", *notes])
+            )
         )
     return blocks

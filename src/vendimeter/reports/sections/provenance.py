@@ -13,7 +13,7 @@ from vendimeter.errors import printable
 from vendimeter.kernels import Kernel
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
-from vendimeter.reports.words import counted, figure, note, order_sign
+from vendimeter.reports.words import count_of, format_number, note, order_symbol
 from vendimeter.results.score import Score, duration, order_name, percentage
 from vendimeter.spectrum import parse_orders
 
@@ -43,40 +43,42 @@ LIMITS = (
 
 
 def versions() -> dict[str, str]:
-    """The versions of what had a part in it."""
-    found = {"vendimeter": __version__, "Python": platform.python_version()}
+    """The versions of Python and the libraries that were used."""
+    version_of = {"vendimeter": __version__, "Python": platform.python_version()}
     for name in ("numpy", "scipy"):
-        found[name] = metadata.version(name)
+        version_of[name] = metadata.version(name)
     for module, name in EXTRAS.items():
         if module in sys.modules:
             try:
-                found[name] = metadata.version(name)
+                version_of[name] = metadata.version(name)
             except metadata.PackageNotFoundError:  # there, but not installed as a package of this name
                 continue
-    return found
+    return version_of
 
 
-def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> Section:
+def section(analyses: Analyses, call: str, notes: Sequence[str], made_at: str) -> Section:
     """Method, kernel, seeds, versions, the call, and the limits."""
     subject = analyses.subject
-    several = subject.several
+    several = subject.has_several
     blocks: list[Block] = []
     rows: list[list[Any]] = [["kernel", repr(subject.kernel)], ["items", _items(analyses)]]
-    for part, profile in zip(subject.parts, analyses.scores, strict=True):
-        of = f" of {subject.what(part)}" if several else ""
-        rows.append([f"method{of}", _method(profile[analyses.main])])
-        rows.append([f"bounds{of}", _bounds(profile[analyses.main])])
+    for collection, profile in zip(subject.collections, analyses.scores, strict=True):
+        of = f" of {subject.name_of(collection)}" if several else ""
+        rows.append([f"method{of}", _method(profile[analyses.first_order])])
+        rows.append([f"bounds{of}", _bounds(profile[analyses.first_order])])
     rows += [
-        ["orders", ", ".join(map(order_sign, analyses.orders))],
+        ["orders", ", ".join(map(order_symbol, analyses.orders))],
         ["near copies from", f"a similarity of {analyses.threshold:g}"],
         ["seed of everything random", str(subject.rng)],
-        ["made", made],
+        ["made", made_at],
         *([name, version] for name, version in versions().items()),
     ]
     blocks.append(Table([Column("what"), Column("how")], rows, sortable=False))
     diagnostics = analyses.score.diagnostics
     if diagnostics:
-        cells = [[str(name).replace("_", " "), _shown(value)] for name, value in diagnostics.items()]
+        cells = [
+            [str(name).replace("_", " "), _diagnostic_text(value)] for name, value in diagnostics.items()
+        ]
         blocks.append(
             Group(
                 "Diagnostics of the score",
@@ -87,8 +89,8 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> S
     for q in analyses.unanswered:
         blocks.append(
             note(
-                f"Order {order_sign(q)}, the rank, needs all eigenvalues, which would take too long for so many items; "
-                "it was left out."
+                f"Order {order_symbol(q)}, the rank, needs all eigenvalues, which would take too long for so many "
+                "items; it was left out."
             )
         )
     blocks += [note(text) for text in notes]
@@ -105,10 +107,10 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made: str) -> S
 
 def _items(analyses: Analyses) -> str:
     subject = analyses.subject
-    text = f"{counted(subject.all, 'item')}"
-    if subject.several:
-        text += f" in {len(subject.parts)} collections"
-    if subject.n < subject.all:
+    text = f"{count_of(subject.total_items, 'item')}"
+    if subject.has_several:
+        text += f" in {len(subject.collections)} collections"
+    if subject.n < subject.total_items:
         text += f", of which a random {subject.n:,} were looked at"
     return text + (", by their weights" if subject.weights is not None else "")
 
@@ -124,35 +126,33 @@ def _method(score: Score) -> str:
     }
     text = names.get(score.method, score.method)
     seconds = score.diagnostics.get("seconds")
-    took = f", in {duration(seconds)}" if isinstance(seconds, float) else ""
-    return f"{text[:1].upper()}{text[1:]}{took}"
+    time_words = f", in {duration(seconds)}" if isinstance(seconds, float) else ""
+    return f"{text[:1].upper()}{text[1:]}{time_words}"
 
 
 def _bounds(score: Score) -> str:
-    words = {
+    statement = {
         "deterministic": "hold for certain",
         "probabilistic": "hold with a probability",
         "estimated": "are estimated, constants and all",
         "none": "there are none: the kernel stands in for another",
     }[score.level]
     if score.level in ("probabilistic", "estimated") and score.confidence == score.confidence:
-        words += f" of {percentage(score.confidence)}"
+        statement += f" of {percentage(score.confidence)}"
     if score.level == "none":
-        return words
-    return f"{figure(score.bounds[0], 6)} to {figure(score.bounds[1], 6)}; they {words}"
+        return statement
+    return f"{format_number(score.bounds[0], 6)} to {format_number(score.bounds[1], 6)}; they {statement}"
 
 
-def _shown(value: Any) -> str:
-    return figure(value, 6) if isinstance(value, float) else printable(value, 500)
+def _diagnostic_text(value: Any) -> str:
+    return format_number(value, 6) if isinstance(value, float) else printable(value, 500)
 
 
 # --------------------------------------------------------------------------------------------------------------- calls
 
-# The call that makes a report again, as far as it can be written down.
-
-USUAL = {"kernel": "cosine", "q": (1, 0, 2, "inf"), "threshold": 0.95, "rng": 0}
+DEFAULTS = {"kernel": "cosine", "q": (1, 0, 2, "inf"), "threshold": 0.95, "rng": 0}
 # What stands for data that a call cannot hold.
-NAMES = {
+PLACEHOLDERS = {
     "by": "labels",
     "weights": "weights",
     "reference": "reference",
@@ -162,7 +162,7 @@ NAMES = {
 }
 
 
-def call_of(given: Mapping[str, Any]) -> str:
+def call_of(arguments: Mapping[str, Any]) -> str:
     """The call of `vendimeter.report`, without options that are as usual.
 
     Examples
@@ -172,30 +172,34 @@ def call_of(given: Mapping[str, Any]) -> str:
     <BLANKLINE>
     vm.report(samples, kernel='ngram', q=[1, 2]).write("report.html")
     """
-    words = ["samples"]
-    for name, value in given.items():
-        if value is None or (name in USUAL and _same(value, USUAL[name])):
+    written_arguments = ["samples"]
+    for name, value in arguments.items():
+        if value is None or (name in DEFAULTS and _is_default(value, DEFAULTS[name])):
             continue
-        words.append(f"{name}={_written(name, value)}")
-    return f'import vendimeter as vm\n\nvm.report({", ".join(words)}).write("report.html")'
+        written_arguments.append(f"{name}={_argument_text(name, value)}")
+    return f'import vendimeter as vm\n\nvm.report({", ".join(written_arguments)}).write("report.html")'
 
 
-def _same(value: Any, usual: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     try:
-        return type(value) is type(usual) and bool(value == usual)
+        return type(value) is type(default) and bool(value == default)
     except (TypeError, ValueError):
         return False
 
 
-def _written(name: str, value: Any) -> str:
+def _argument_text(name: str, value: Any) -> str:
     if name == "q":
         orders = [order_name(q) for q in parse_orders(value)[0]]
-        shown = ["'inf'" if order == "inf" else order for order in orders]
-        return f"[{', '.join(shown)}]" if len(shown) > 1 else shown[0]
+        written_orders = ["'inf'" if order == "inf" else order for order in orders]
+        return f"[{', '.join(written_orders)}]" if len(written_orders) > 1 else written_orders[0]
     if isinstance(value, str | int | float):
         return repr(value)
     if isinstance(value, Kernel):
         return repr(value)
-    if isinstance(value, list | tuple) and len(value) <= 4 and all(isinstance(one, str) for one in value):
+    if (
+        isinstance(value, list | tuple)
+        and len(value) <= 4
+        and all(isinstance(element, str) for element in value)
+    ):
         return repr(value)
-    return NAMES.get(name, name)
+    return PLACEHOLDERS.get(name, name)

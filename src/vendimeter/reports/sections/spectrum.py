@@ -7,54 +7,57 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import InputError
-from vendimeter.plots.spectra import _known
+from vendimeter.plots.spectra import known_eigenvalues
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
-from vendimeter.reports.words import counted, figure, finite, note, order_sign, shares
+from vendimeter.reports.words import count_of, finite_or_none, format_number, format_share, note, order_symbol
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
 __all__ = ["section"]
 
-POINTS = 120  # eigenvalues of a curve
-FEW = 30  # eigenvalues up to which each has a bar
-CURVES = 8  # collections with a curve
-LEAST = 1e-6  # share of an eigenvalue that is drawn: of smaller ones not even thousands would matter
+MAX_POINTS = 120  # eigenvalues of a curve
+MAX_BARS = 30  # eigenvalues up to which each has a bar
+MAX_CURVES = 8  # collections with a curve
+MIN_SHARE = 1e-6  # share of an eigenvalue that is drawn: of smaller ones not even thousands would matter
 
 
 def section(analyses: Analyses) -> Section | None:
     """Eigenvalues, their sums, and the profile of orders."""
     subject = analyses.subject
-    names = distinct_names(subject.what(part) for part in subject.parts[:CURVES])
+    names = distinct_names(subject.name_of(collection) for collection in subject.collections[:MAX_CURVES])
     blocks: list[Block] = []
-    notes, spectra, words = [], {}, ""
+    notes, eigenvalues_by_name, summary = [], {}, ""
     for name, profile in zip(names, analyses.scores, strict=False):
         try:
-            values, _, _, more = _known(profile[1])
+            values, _, _, omitted = known_eigenvalues(profile[1])
         except InputError as error:
             notes.append(f"{name}: {error}")
             continue
-        spectra[name] = values
-        if more:
-            notes.append(_rest(more, name if subject.several else ""))
-        words = words or _words(values, profile, subject.several, name)
-    if max(map(len, spectra.values()), default=0) > 1:  # of a single one there is nothing to draw
-        blocks += [_ranked(spectra, subject.several), _sums(spectra, analyses, names)]
-    blocks.append(_profile(analyses, names))
+        eigenvalues_by_name[name] = values
+        if omitted:
+            notes.append(_omitted_sentence(omitted, name if subject.has_several else ""))
+        summary = summary or _summary_sentence(values, profile, subject.has_several, name)
+    if max(map(len, eigenvalues_by_name.values()), default=0) > 1:  # of a single one there is nothing to draw
+        blocks += [
+            _rank_chart(eigenvalues_by_name, subject.has_several),
+            _cumulative_chart(eigenvalues_by_name, analyses, names),
+        ]
+    blocks.append(_profile_chart(analyses, names))
     blocks += [Paragraph(text) for text in notes]
-    more = len(subject.parts) - CURVES
-    if more > 0:
-        blocks.append(note(f"{counted(more, 'more collection')} have no curve here."))
+    omitted = len(subject.collections) - MAX_CURVES
+    if omitted > 0:
+        blocks.append(note(f"{count_of(omitted, 'more collection')} have no curve here."))
     lead = (
         "The eigenvalues of the similarity matrix say how much of the collection lies in each dimension; the score "
-        f"counts how many of them matter. {words}"
+        f"counts how many of them matter. {summary}"
     )
     return Section("spectrum", "Spectrum and orders", lead.strip(), blocks)
 
 
-def _rest(more: str, name: str) -> str:
-    """What is known of the eigenvalues that are not drawn."""
+def _omitted_sentence(more: str, name: str) -> str:
+    """A sentence about the eigenvalues that are not drawn."""
     of = f" of {name}" if name else ""
     count = more.removesuffix(" more are 0 but for rounding")
     if count == more:
@@ -64,28 +67,28 @@ def _rest(more: str, name: str) -> str:
     return f"{count} more eigenvalues{of} are 0 up to rounding."
 
 
-def _words(values: np.ndarray, profile: Profile, several: bool, name: str) -> str:
+def _summary_sentence(values: np.ndarray, profile: Profile, several: bool, name: str) -> str:
     sums = np.cumsum(values)
     half = int(np.searchsorted(sums, 0.5)) + 1
     of = f"Of {name}, the" if several else "The"
-    text = f"{of} largest holds {shares(float(values[0]))} of the whole"
+    text = f"{of} largest holds {format_share(float(values[0]))} of the whole"
     if sums[-1] >= 0.5 and half > 1:
-        text += f", and {counted(half, 'dimension')} half of it"
-    return f"{text}; the Vendi Score is {figure(profile[1])}."
+        text += f", and {count_of(half, 'dimension')} half of it"
+    return f"{text}; the Vendi Score is {format_number(profile[1])}."
 
 
-def _thinned(count: int) -> np.ndarray:
-    """Ranks from 1, evenly in their logarithm where there are many."""
-    if count <= POINTS:
+def _log_spaced_ranks(count: int) -> np.ndarray:
+    """Ranks from 1, evenly spaced in their logarithm where there are many."""
+    if count <= MAX_POINTS:
         return np.arange(1, count + 1)
-    return np.unique(np.geomspace(1, count, POINTS).round().astype(int))
+    return np.unique(np.geomspace(1, count, MAX_POINTS).round().astype(int))
 
 
-def _ranked(spectra: dict[str, np.ndarray], several: bool) -> Chart:
-    longest = max(map(len, spectra.values()))
+def _rank_chart(eigenvalues_by_name: dict[str, np.ndarray], several: bool) -> Chart:
+    largest_count = max(map(len, eigenvalues_by_name.values()))
     rows, cells = [], []
-    for name, values in spectra.items():
-        for rank in _thinned(max(1, int(np.count_nonzero(values >= LEAST)))).tolist():
+    for name, values in eigenvalues_by_name.items():
+        for rank in _log_spaced_ranks(max(1, int(np.count_nonzero(values >= MIN_SHARE)))).tolist():
             series = {"series": name} if several else {}
             rows.append({"x": rank, "y": float(values[rank - 1]), **series})
             cells.append([*([name] if several else []), rank, float(values[rank - 1])])
@@ -96,27 +99,27 @@ def _ranked(spectra: dict[str, np.ndarray], several: bool) -> Chart:
         Column("share", "number"),
     ]
     table = Table(columns, cells)
-    if longest <= FEW and not several:
-        names = [str(rank) for rank in range(1, longest + 1)]
+    if largest_count <= MAX_BARS and not several:
+        names = [str(rank) for rank in range(1, largest_count + 1)]
         bars = [{"x": str(row["x"]), "y": row["y"]} for row in rows]
         layers = [Layer("bar", bars, tips)]
         x, y = Axis("rank", names=names), Axis("share of the whole", zero=True, form=PERCENT)
     else:
-        layers = [Layer("line", rows, tips, points=longest <= FEW)]
+        layers = [Layer("line", rows, tips, points=largest_count <= MAX_BARS)]
         x, y = Axis("rank", log=True, whole=True), Axis("share of the whole", log=True, form=PERCENT)
     leading = "; ".join(
-        f"{name + ': ' if several else ''}{', '.join(shares(float(v)) for v in values[:3])}"
-        for name, values in spectra.items()
+        f"{name + ': ' if several else ''}{', '.join(format_share(float(v)) for v in values[:3])}"
+        for name, values in eigenvalues_by_name.items()
     )
-    below = sum(int(np.count_nonzero(values < LEAST)) for values in spectra.values())
-    left = (
-        f" {counted(below, 'eigenvalue')} below {100 * LEAST:g}% {'is' if below == 1 else 'are'} not drawn."
+    below = sum(int(np.count_nonzero(values < MIN_SHARE)) for values in eigenvalues_by_name.values())
+    omitted_words = (
+        f" {count_of(below, 'eigenvalue')} below {100 * MIN_SHARE:g}% {'is' if below == 1 else 'are'} not drawn."
         if below
         else ""
     )
     return chart(
         "Eigenvalues by rank",
-        f"The eigenvalues from large to small, as shares of the whole. The largest: {leading}.{left}",
+        f"The eigenvalues from large to small, as shares of the whole. The largest: {leading}.{omitted_words}",
         x,
         y,
         layers,
@@ -124,13 +127,15 @@ def _ranked(spectra: dict[str, np.ndarray], several: bool) -> Chart:
     )
 
 
-def _sums(spectra: dict[str, np.ndarray], analyses: Analyses, names: list[str]) -> Chart:
-    several = analyses.subject.several
+def _cumulative_chart(
+    eigenvalues_by_name: dict[str, np.ndarray], analyses: Analyses, names: list[str]
+) -> Chart:
+    several = analyses.subject.has_several
     rows, marks = [], []
-    for name, values in spectra.items():
+    for name, values in eigenvalues_by_name.items():
         sums = np.minimum(np.cumsum(values), 1.0)
         series = {"series": name} if several else {}
-        rows += [{"x": r, "y": float(sums[r - 1]), **series} for r in _thinned(len(values)).tolist()]
+        rows += [{"x": r, "y": float(sums[r - 1]), **series} for r in _log_spaced_ranks(len(values)).tolist()]
         score = float(analyses.scores[names.index(name)][1])
         marks.append({"x": score, **series})
     tips = {**({"series": "collection"} if several else {}), "x": "dimensions", "y": "of the whole"}
@@ -138,32 +143,32 @@ def _sums(spectra: dict[str, np.ndarray], analyses: Analyses, names: list[str]) 
     return chart(
         "How much the leading dimensions hold together",
         "The sum of the leading eigenvalues against their number; dashed: the Vendi Score, the effective number.",
-        Axis("number of dimensions", log=max(row["x"] for row in rows) > FEW, whole=True),
+        Axis("number of dimensions", log=max(row["x"] for row in rows) > MAX_BARS, whole=True),
         Axis("share of the whole", ends=(0.0, 1.0), form=PERCENT),
         layers,
     )
 
 
-def _profile(analyses: Analyses, names: list[str]) -> Chart:
+def _profile_chart(analyses: Analyses, names: list[str]) -> Chart:
     """Scores over orders with their bounds."""
     orders = sorted({*ORDERS, *analyses.orders} - set(analyses.unanswered))
     if analyses.unanswered:
         orders = [q for q in orders if q > 0]
-    several = analyses.subject.several
-    lines, ends, cells = [], [], []
+    several = analyses.subject.has_several
+    lines, intervals, cells = [], [], []
     for name, profile in zip(names, analyses.scores, strict=False):
         for q in orders:
-            found = analyses.answer(profile, q)
-            if found is None:
+            answer = analyses.answer(profile, q)
+            if answer is None:
                 continue
-            row: dict[str, Any] = {"x": order_sign(q), "y": found.value}
+            row: dict[str, Any] = {"x": order_symbol(q), "y": answer.value}
             row |= {"series": name} if several else {}
-            low, high = finite(found.low), finite(found.high)
+            low, high = finite_or_none(answer.low), finite_or_none(answer.high)
             lines.append(row)
             if low is not None and high is not None:
-                ends.append({**row, "low": low, "high": high})
-            cells.append([*([name] if several else []), order_sign(q), found.value, low, high])
-    kept = [order_sign(q) for q in orders if any(row["x"] == order_sign(q) for row in lines)]
+                intervals.append({**row, "low": low, "high": high})
+            cells.append([*([name] if several else []), order_symbol(q), answer.value, low, high])
+    shown_orders = [order_symbol(q) for q in orders if any(row["x"] == order_symbol(q) for row in lines)]
     tips = {**({"series": "collection"} if several else {}), "x": "order", "y": "score"}
     columns = [
         *([Column("collection")] if several else []),
@@ -178,10 +183,10 @@ def _profile(analyses: Analyses, names: list[str]) -> Chart:
         "The score of every order",
         "The score against its order q: low orders count what is rare, high ones what is common. Vertical lines are "
         "the bounds of the computation, where they are wide enough to be seen.",
-        Axis("order q", names=kept),
+        Axis("order q", names=shown_orders),
         Axis("score", log=spread, zero=not spread),
         [
-            Layer("interval", ends, {**tips, "low": "at least", "high": "at most"}),
+            Layer("interval", intervals, {**tips, "low": "at least", "high": "at most"}),
             Layer("line", lines, tips, points=True),
         ],
         table=Table(columns, cells, "Order 0 is the rank; its upper bound is the number of all eigenvalues."),
