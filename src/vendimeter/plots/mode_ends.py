@@ -168,7 +168,7 @@ def _select_modes(found: Modes, modes: Any) -> list[int]:
     if isinstance(modes, list | tuple | range | np.ndarray):
         if not len(modes):
             raise InputError("modes is empty; expected how many modes, or which.")
-        return [found._mode(a) for a in modes]
+        return [found._check_mode(a) for a in modes]
     return list(range(min(whole_number(modes, "modes"), len(found))))
 
 
