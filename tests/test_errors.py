@@ -20,9 +20,8 @@ from vendimeter.errors import (
     TooLargeError,
     UnknownNameError,
     VendimeterError,
-    about,
-    in_group,
 )
+from vendimeter.messages import about, in_group
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, VendimeterError)]
 FIELDS = {"item": 3, "place": "line 4 of 'x.csv'", "collection": "reference", "option": "kernel"}

@@ -16,8 +16,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 # Bottom up: a package imports those before it and itself. The root, which only gathers public names, comes last.
 ORDER = (
-    "errors optional options threads present data spectrum similarity encoders kernels solvers results io intake "
-    "diversity scoring streams engines analysis metrics plots reports integrations compat cli root"
+    "errors messages optional options threads present data spectrum similarity encoders kernels solvers "
+    "results io intake diversity scoring streams engines analysis metrics plots reports integrations "
+    "compat cli root"
 )
 LEVEL = {package: level for level, package in enumerate(ORDER.split())}
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 
 __all__ = [
     "as_number",

@@ -1,4 +1,4 @@
-"""The front door for groups: score_groups."""
+"""The Vendi Score of a collection and of its groups: `score`, `profile`, `plan` and `score_groups`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from vendimeter.data.devices import (
 from vendimeter.data.groups import Grouping, join, read, split
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities, raw_weights
-from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
+from vendimeter.messages import brief, in_group, shape_of, unknown
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
 from vendimeter.results.groups import GroupScores

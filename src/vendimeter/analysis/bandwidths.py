@@ -26,9 +26,10 @@ from vendimeter.analysis.scale_curves import (
 )
 from vendimeter.data.arrays import as_rows
 from vendimeter.data.devices import select, to_host
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.intake import collected, measured
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
+from vendimeter.messages import brief, printable
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen

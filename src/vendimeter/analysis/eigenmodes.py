@@ -14,8 +14,9 @@ from vendimeter.data import frames, tables
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Grouping, read
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.intake import collected, measured
+from vendimeter.messages import brief, printable
 from vendimeter.options import as_number, check_rng, whole_number
 from vendimeter.results.base import Result, frozen, plain
 from vendimeter.similarity import Similarity

@@ -19,10 +19,11 @@ from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.data.tables import check_alignment, column, has_columns
-from vendimeter.errors import InputError, TooLargeError, about
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected, measured, similarity_of
 from vendimeter.kernels import On
 from vendimeter.kernels.base import multiply
+from vendimeter.messages import about
 from vendimeter.options import check_rng, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.results.score import Score, to_score

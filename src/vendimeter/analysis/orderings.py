@@ -16,7 +16,8 @@ import numpy as np
 from vendimeter.data import tables
 from vendimeter.data.arrays import blocks, to_list
 from vendimeter.data.groups import Grouping
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, unknown
 from vendimeter.options import generator
 
 __all__ = [

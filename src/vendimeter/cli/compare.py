@@ -119,7 +119,7 @@ def _distinct_labels(labels: Any) -> list[Any]:
 
 def resolve_reference(name: str | None, labels: list[Any], files: tuple[str, ...] = ()) -> Any:
     """The label that a name stands for; a collection may be named by its path, too."""
-    from vendimeter.errors import unknown
+    from vendimeter.messages import unknown
 
     if name is None:
         return None

@@ -17,12 +17,13 @@ from typing import Any
 
 from vendimeter import __version__
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable
+from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
 from vendimeter.io.reading import _DATASET as DATASET
 from vendimeter.io.reading import _reader as reader_of
 from vendimeter.io.sources import GZIP, File, files_of
 from vendimeter.kernels import as_kernel
 from vendimeter.kernels.description import describe, shown
+from vendimeter.messages import brief, printable
 
 __all__ = ["difference", "items_expected", "reading_fingerprint"]
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from vendimeter.cli.options import Reading, Similarity
 from vendimeter.data.collection import KINDS, Collection
-from vendimeter.errors import InputError, printable, unknown
+from vendimeter.errors import InputError
 from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import guess
 from vendimeter.io.reading import read_batches
 from vendimeter.kernels import Embed, Kernel, On, Pixels, RandomFeatures, as_kernel, by_name
+from vendimeter.messages import printable, unknown
 
 __all__ = ["Input", "bare_samples", "columns_of", "kernel_of", "open_collections", "open_input"]
 

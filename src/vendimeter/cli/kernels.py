@@ -76,7 +76,7 @@ def kernels(name: str | None, output: Output) -> None:
     '0.5*on(shape, match) + 0.5*on(colour, match)'. In Python every function of two items is a kernel.
     """
     from vendimeter.cli.output import Answer, Sheet, check_target, emit
-    from vendimeter.errors import unknown
+    from vendimeter.messages import unknown
 
     check_target(output)
     classes = _kernel_classes()

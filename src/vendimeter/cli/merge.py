@@ -15,7 +15,8 @@ import click
 
 from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output, Running, Solving, option
-from vendimeter.errors import InputError, MismatchError, SavedStateError, printable
+from vendimeter.errors import InputError, MismatchError, SavedStateError
+from vendimeter.messages import printable
 
 if TYPE_CHECKING:
     from vendimeter.cli.output import Source

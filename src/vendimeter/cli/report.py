@@ -64,7 +64,7 @@ def report(
     and redundant items, companion metrics, and how it was computed. It needs no network, and holds samples only where
     it shows them.
     """
-    from vendimeter.errors import printable
+    from vendimeter.messages import printable
     from vendimeter.present.terminal import is_terminal
 
     words = ["vendi", *sys.argv[1:]]
@@ -102,7 +102,8 @@ def write_report(
     from vendimeter.cli.inputs import bare_samples, open_collections
     from vendimeter.cli.merge import refuse_existing, refuse_input
     from vendimeter.data.groups import read
-    from vendimeter.errors import InputError, brief, printable
+    from vendimeter.errors import InputError
+    from vendimeter.messages import brief, printable
     from vendimeter.optional import require
     from vendimeter.present.terminal import encodable, say
 

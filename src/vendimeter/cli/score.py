@@ -16,7 +16,8 @@ from vendimeter.cli import options
 from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, Solving, option
 from vendimeter.cli.output import Answer, Sheet, check_target, emit
-from vendimeter.errors import InputError, brief, digits
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, digits
 from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from vendimeter.cli.inputs import Input, open_input
 from vendimeter.cli.options import METHODS, Reading, Running, Similarity, Solving
 from vendimeter.cli.output import Answer, Source
 from vendimeter.data.collection import Collection
-from vendimeter.errors import CacheWarning, InputError, ToleranceWarning, unknown
+from vendimeter.errors import CacheWarning, InputError, ToleranceWarning
 from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
+from vendimeter.messages import unknown
 from vendimeter.options import byte_count
 from vendimeter.present.progress import showing
 from vendimeter.present.terminal import is_terminal, say

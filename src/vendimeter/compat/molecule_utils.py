@@ -17,8 +17,9 @@ import numpy as np
 
 from vendimeter.data.arrays import is_missing
 from vendimeter.data.molecules import as_items, parse
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels import Jaccard, Morgan, RDKitFingerprint
+from vendimeter.messages import brief
 
 __all__ = ["get_mol", "get_tanimoto_K"]
 

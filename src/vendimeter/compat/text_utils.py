@@ -15,9 +15,10 @@ import numpy as np
 
 from vendimeter.compat import vendi
 from vendimeter.data.tokens import texts_of, tokens_of
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels.text import bags
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.messages import brief
 from vendimeter.optional import require
 from vendimeter.options import whole_number
 

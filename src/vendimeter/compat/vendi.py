@@ -1,8 +1,8 @@
 """A stand-in for the module `vendi` of vendi-score 0.0.3: the same names and signatures, and errors for bad input.
 
 Write ``from vendimeter.compat import vendi`` for ``from vendi_score import vendi``. Where the original is right the
-numbers agree; docs/compat.md lists where they do not. New code is better off with `vendimeter.score`, which has more
-options.
+numbers agree; docs/guides/compat.md lists where they do not. New code is better off with `vendimeter.score`, which has
+more options.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 import vendimeter as vm
 from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.weights import probabilities
-from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError, brief, digits
+from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
+from vendimeter.messages import brief, digits
 from vendimeter.options import as_number
 from vendimeter.results.score import Score
 from vendimeter.similarity import FeatureRows, Matrix, Similarity

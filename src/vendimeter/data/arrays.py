@@ -17,7 +17,8 @@ import numpy as np
 from vendimeter.data import devices
 from vendimeter.data.devices import is_foreign, is_real, local
 from vendimeter.data.frames import is_strange_column, is_strange_table, known, vectors
-from vendimeter.errors import EmptyError, InputError, brief, shape_of
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.messages import brief, shape_of
 
 __all__ = [
     "BLOCK_BYTES",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.errors import shape_of
+from vendimeter.messages import shape_of
 from vendimeter.optional import require
 
 __all__ = [

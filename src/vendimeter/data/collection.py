@@ -12,7 +12,8 @@ import numpy as np
 
 from vendimeter.data import frames
 from vendimeter.data.arrays import take, to_list
-from vendimeter.errors import InputError, brief, printable, shape_of, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, printable, shape_of, unknown
 
 __all__ = ["KINDS", "Broken", "Collection", "joined", "takes_collections"]
 

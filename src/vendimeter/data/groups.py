@@ -13,7 +13,8 @@ from vendimeter.data.arrays import is_frame_column, is_missing, is_sparse, lengt
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import concat, is_foreign, local, namespace, to_host
 from vendimeter.data.weights import Weights, check_sum
-from vendimeter.errors import EmptyError, InputError, brief, shape_of
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.messages import brief, shape_of
 
 __all__ = ["Grouping", "join", "read", "split"]
 

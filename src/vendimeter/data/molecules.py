@@ -8,7 +8,7 @@ from typing import Any
 
 from vendimeter.data.arrays import as_list, is_frame_column, is_missing, to_list
 from vendimeter.data.devices import is_foreign
-from vendimeter.errors import brief, printable
+from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 
 __all__ = [

@@ -29,7 +29,8 @@ import numpy as np
 
 from vendimeter.data.arrays import as_list, blocks, is_frame_column, is_sparse, to_list
 from vendimeter.data.devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
-from vendimeter.errors import InputError, about, brief, printable, shape_of
+from vendimeter.errors import InputError
+from vendimeter.messages import about, brief, printable, shape_of
 from vendimeter.optional import require
 from vendimeter.options import as_number, whole_number
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from vendimeter.data.arrays import EMPTY, is_sparse, is_table, length, to_list, to_numpy
 from vendimeter.data.frames import known
-from vendimeter.errors import EmptyError, InputError, brief, unknown
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.messages import brief, unknown
 
 __all__ = [
     "check_alignment",

@@ -11,7 +11,8 @@ import numpy as np
 from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_masked, to_numpy, unwrapped
 from vendimeter.data.devices import is_foreign, local, numpy_dtype, to_host
 from vendimeter.data.tables import matrix
-from vendimeter.errors import InputError, brief, digits, shape_of
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, digits, shape_of
 
 __all__ = ["Weights", "check_sum", "probabilities", "raw_weights"]
 

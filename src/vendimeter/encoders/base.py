@@ -24,7 +24,8 @@ from vendimeter.data.arrays import as_list, is_frame_column, is_sparse, plain, t
 from vendimeter.data.devices import is_foreign, no_gradients, to_host
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
 from vendimeter.encoders.hub import ignore_warnings
-from vendimeter.errors import InputError, TooLargeError, VendimeterError, brief, printable, shape_of
+from vendimeter.errors import InputError, TooLargeError, VendimeterError
+from vendimeter.messages import brief, printable, shape_of
 from vendimeter.optional import require
 from vendimeter.options import whole_number
 from vendimeter.present.progress import Progress

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import CacheError, CacheWarning, InputError, brief, printable, warn
+from vendimeter.errors import CacheError, CacheWarning, InputError
+from vendimeter.messages import brief, printable, warn
 
 __all__ = ["NoVectors", "StoredVectors", "cache_folder"]
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vendimeter.errors import InputError, VendimeterError, brief, printable, unknown
+from vendimeter.errors import InputError, VendimeterError
+from vendimeter.messages import brief, printable, unknown
 from vendimeter.optional import require
 
 __all__ = [

@@ -20,7 +20,8 @@ from vendimeter.data.pictures import decode, map_in_order, rgb_image
 from vendimeter.encoders.base import Encode, pick_device
 from vendimeter.encoders.hub import DTYPES, explain_failure, file_digest, find_model, silence_libraries
 from vendimeter.encoders.images import PictureEncoder
-from vendimeter.errors import InputError, VendimeterError, brief, printable, unknown
+from vendimeter.errors import InputError, VendimeterError
+from vendimeter.messages import brief, printable, unknown
 from vendimeter.optional import require
 
 __all__ = [

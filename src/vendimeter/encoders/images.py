@@ -33,7 +33,8 @@ from vendimeter.encoders.hub import (
     load_pretrained,
     silence_libraries,
 )
-from vendimeter.errors import InputError, brief, shape_of, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, shape_of, unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
 

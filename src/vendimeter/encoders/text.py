@@ -22,7 +22,8 @@ from vendimeter.encoders.hub import (
     refuse_uninitialised,
     silence_libraries,
 )
-from vendimeter.errors import InputError, brief, check_characters, printable, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, check_characters, printable, unknown
 from vendimeter.optional import require
 from vendimeter.options import whole_number
 

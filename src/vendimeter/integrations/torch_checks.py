@@ -14,11 +14,8 @@ from vendimeter.errors import (
     InputError,
     MatrixError,
     UnknownNameError,
-    brief,
-    digits,
-    shape_of,
-    unknown,
 )
+from vendimeter.messages import brief, digits, shape_of, unknown
 from vendimeter.optional import require
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, brief, shape_of
+from vendimeter.errors import InputError
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 from vendimeter.io.stored_arrays import Arrays, Mapped, Stored, Streamed, Unreadable, read_exactly
+from vendimeter.messages import brief, shape_of
 
 __all__ = ["Npy", "Npz", "Safetensors"]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from vendimeter.data import arrow
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io.parquet_pages import plan_of
 from vendimeter.io.record_batches import RecordBatches, check_names, path_within, read_json
 from vendimeter.io.sources import GZIP, File, guarded
+from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 
 __all__ = ["Arrow", "HuggingFace", "Parquet"]

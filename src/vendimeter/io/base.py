@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, unknown
+from vendimeter.errors import InputError
 from vendimeter.io.sources import File
+from vendimeter.messages import unknown
 
 __all__ = ["Part", "Reader", "Sequential", "record_places"]
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Place
-from vendimeter.errors import InputError, brief, digits
+from vendimeter.errors import InputError
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
+from vendimeter.messages import brief, digits
 
 if TYPE_CHECKING:
     from vendimeter.io.reading import ColumnSelection

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Sequential, record_places
 from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, count_values, guarded
+from vendimeter.messages import brief
 
 __all__ = ["Json", "is_vector"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from vendimeter.data.collection import KINDS, Collection
 from vendimeter.data.molecules import LONGEST
-from vendimeter.errors import InputError, MissingDependencyError, brief
+from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.text_forms import (
     AMINO_ACIDS,
     EXPECTED,
@@ -25,6 +25,7 @@ from vendimeter.io.text_forms import (
     is_smiles,
     stands_for,
 )
+from vendimeter.messages import brief
 
 __all__ = ["NOT_NUMBERS", "Guess", "Misfit", "guess"]
 

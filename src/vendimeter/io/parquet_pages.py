@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data import arrow
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.io.sources import RAISED, VALUE_BYTES, File
+from vendimeter.messages import brief
 from vendimeter.options import bytes_shown
 
 __all__ = ["PART_BYTES", "Contents", "Plan", "plan_of"]

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.io.pictures import ENDINGS as PICTURES
 from vendimeter.io.sources import File
+from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 from vendimeter.options import check_flag
 

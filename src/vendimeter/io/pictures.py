@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import EmptyError, InputError, printable
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import File
+from vendimeter.messages import printable
 
 __all__ = ["ENDINGS", "PictureFile", "PictureFolder"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from vendimeter.data.arrays import to_list as plain_list
 from vendimeter.data.collection import KINDS, Broken, Collection, joined
-from vendimeter.errors import EmptyError, InputError, brief, printable, unknown, warn
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.columns import (
     FORMS,
@@ -31,6 +31,7 @@ from vendimeter.io.kinds import NOT_NUMBERS, Misfit, guess
 from vendimeter.io.pictures import ENDINGS
 from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff
 from vendimeter.io.text_forms import EXPECTED, form_of, stands_for
+from vendimeter.messages import brief, printable, unknown, warn
 from vendimeter.options import byte_count, whole_number
 
 __all__ = ["ColumnSelection", "read", "read_batches"]

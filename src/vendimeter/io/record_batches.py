@@ -20,9 +20,10 @@ import numpy as np
 
 from vendimeter.data import arrow
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
+from vendimeter.messages import brief, printable
 from vendimeter.options import bytes_shown
 
 __all__ = [

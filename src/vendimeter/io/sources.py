@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vendimeter.errors import EmptyError, InputError, brief, printable
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.messages import brief, printable
 from vendimeter.options import bytes_shown
 
 __all__ = [

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, VendimeterError, brief, shape_of
+from vendimeter.errors import InputError, VendimeterError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import CHUNK, RAISED, File, guarded
+from vendimeter.messages import brief, shape_of
 
 __all__ = ["Arrays", "Mapped", "Stored", "Streamed", "Unreadable", "read_exactly"]
 

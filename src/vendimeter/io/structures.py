@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from vendimeter.data.collection import Broken
 from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import CHUNK, File, count_values, guarded
+from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 
 __all__ = ["Sdf"]

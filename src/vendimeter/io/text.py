@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from vendimeter.data.collection import Broken
-from vendimeter.errors import InputError, UnknownNameError, brief
+from vendimeter.errors import InputError, UnknownNameError
 from vendimeter.io.base import Sequential
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import parse_number, record_kind
+from vendimeter.messages import brief
 from vendimeter.options import bytes_shown
 
 __all__ = ["Delimited", "Fasta", "Lines", "Smiles"]

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, MissingDependencyError, brief
+from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.json import is_vector
+from vendimeter.messages import brief
 
 __all__ = [
     "AMINO_ACIDS",

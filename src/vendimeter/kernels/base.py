@@ -20,7 +20,8 @@ import numpy as np
 from vendimeter.data import tables
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import as_like, concat, namespace
-from vendimeter.errors import InputError, brief, digits
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, digits
 from vendimeter.options import as_number
 from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.checks import Policy

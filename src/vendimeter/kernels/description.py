@@ -20,12 +20,13 @@ import numpy as np
 
 from vendimeter.data import tokens
 from vendimeter.data.devices import is_foreign, to_host
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, On, Product, Sum
 from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.random_features import RandomFeatures
 from vendimeter.kernels.registry import by_name
 from vendimeter.kernels.text import NGram
+from vendimeter.messages import brief, printable
 
 __all__ = ["describe", "difference", "fingerprint", "identity", "rebuild", "same", "shown"]
 

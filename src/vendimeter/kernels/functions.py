@@ -22,9 +22,10 @@ from vendimeter.data.devices import (
     no_gradients,
     numpy_dtype,
 )
-from vendimeter.errors import InputError, brief, shape_of
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, kernel_by_name
 from vendimeter.kernels.vectors import Cosine
+from vendimeter.messages import brief, shape_of
 from vendimeter.options import whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Calls, Features, Pairwise, Similarity, row_keys

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 
 __all__ = ["ALPHABETS", "COMPLEMENTED", "kmer_codes", "kmer_counts", "kmer_width", "renumber_present"]
 

@@ -22,9 +22,10 @@ from vendimeter.data.devices import (
     numpy_dtype,
     to_host,
 )
-from vendimeter.errors import EmptyError, InputError, brief, digits, shape_of
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import check_scale
+from vendimeter.messages import brief, digits, shape_of
 from vendimeter.similarity import Matrix
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT

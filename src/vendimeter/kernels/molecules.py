@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter.data.molecules import as_items, parse, parts, readable
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels.sets import Bits, Jaccard, ratios_of_bits
+from vendimeter.messages import brief
 from vendimeter.optional import require
 from vendimeter.options import as_number, check_flag
 from vendimeter.similarity import Pairwise

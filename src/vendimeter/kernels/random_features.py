@@ -13,11 +13,12 @@ import numpy as np
 
 from vendimeter.data.arrays import as_rows, blocks, is_sparse
 from vendimeter.data.devices import concat, move, namespace, to_host
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, On, Product, Sum
 from vendimeter.kernels.functions import Embed
 from vendimeter.kernels.sets import Jaccard, not_a_count
 from vendimeter.kernels.vectors import RBF, Laplacian, not_finite
+from vendimeter.messages import brief
 from vendimeter.options import check_rng, generator, whole_number
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.images import Pixels
@@ -16,6 +16,7 @@ from vendimeter.kernels.sets import Jaccard, Match
 from vendimeter.kernels.tags import Tags
 from vendimeter.kernels.text import BLEU, NGram
 from vendimeter.kernels.vectors import RBF, Cosine, Laplacian, Polynomial
+from vendimeter.messages import brief, unknown
 
 __all__ = ["ENCODERS", "as_kernel", "by_name"]
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vendimeter.data.tokens import as_text, texts_of, tokens_of
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.kmers import (
     ALPHABETS,
@@ -24,6 +24,7 @@ from vendimeter.kernels.kmers import (
 )
 from vendimeter.kernels.text import bags
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number, check_flag, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise

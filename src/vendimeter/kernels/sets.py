@@ -30,8 +30,9 @@ from vendimeter.data.devices import (
     transposed,
 )
 from vendimeter.data.tables import columns, has_columns
-from vendimeter.errors import EmptyError, InputError, brief
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel, combine
+from vendimeter.messages import brief
 from vendimeter.similarity import FeatureRows, Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT
 

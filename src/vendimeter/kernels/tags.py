@@ -20,8 +20,9 @@ from vendimeter.data.arrays import (
     unwrapped,
 )
 from vendimeter.data.devices import concat, is_foreign, is_real, namespace, to_host
-from vendimeter.errors import InputError, brief, digits
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
+from vendimeter.messages import brief, digits
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from vendimeter.data.arrays import plain
 from vendimeter.data.tokens import Tokenizer, check, format_tokenizer, texts_of, tokens_of
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import unit_rows
+from vendimeter.messages import brief
 from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise
 from vendimeter.similarity.checks import Policy

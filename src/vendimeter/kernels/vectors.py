@@ -28,8 +28,9 @@ from vendimeter.data.devices import (
     to_host,
     transposed,
 )
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, multiply, multiply_features
+from vendimeter.messages import brief
 from vendimeter.options import as_number, whole_number
 from vendimeter.similarity import FeatureRows, Features, Pairwise, Similarity, row_keys
 from vendimeter.spectrum import UNIT

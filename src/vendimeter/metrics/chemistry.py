@@ -12,10 +12,11 @@ import numpy as np
 
 from vendimeter.data.arrays import is_missing
 from vendimeter.data.molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
-from vendimeter.errors import InputError, about, brief
+from vendimeter.errors import InputError
 from vendimeter.intake import collected
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
 from vendimeter.kernels.sets import Bits, ratios_of_bits
+from vendimeter.messages import about, brief
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number

@@ -42,10 +42,11 @@ from vendimeter.data.devices import (
 )
 from vendimeter.data.frames import known
 from vendimeter.data.weights import probabilities
-from vendimeter.errors import EmptyError, InputError, TooLargeError, brief, digits, shape_of
+from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.intake import collected
 from vendimeter.kernels.base import multiply_features
 from vendimeter.kernels.probabilities import channels_of
+from vendimeter.messages import brief, digits, shape_of
 from vendimeter.options import check_flag, check_rng, generator, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.similarity import FeatureRows, Features, Index

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.near_copies.hashing import interval
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import brief
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure

@@ -19,9 +19,10 @@ from vendimeter.data import tables
 from vendimeter.data.arrays import BLOCK_BYTES, as_list
 from vendimeter.data.devices import diagonal, is_foreign, namespace, to_host, transposed
 from vendimeter.data.groups import join
-from vendimeter.errors import AsymmetryError, InputError, about, brief, shape_of
+from vendimeter.errors import AsymmetryError, InputError
 from vendimeter.intake import collected
 from vendimeter.kernels import as_kernel
+from vendimeter.messages import about, brief, shape_of
 from vendimeter.metrics.features import two_sets, wide_block
 from vendimeter.options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress

@@ -38,7 +38,8 @@ from vendimeter.data.devices import (
     to_host,
     transposed,
 )
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.metrics.features import wide_block
 from vendimeter.options import bytes_shown
 from vendimeter.present.progress import Progress

@@ -18,7 +18,8 @@ from vendimeter.data.arrays import (
     unwrapped,
 )
 from vendimeter.data.devices import as_like, double, is_foreign, local, namespace, select, to_host
-from vendimeter.errors import InputError, about, brief, shape_of, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import about, brief, shape_of, unknown
 
 __all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]
 

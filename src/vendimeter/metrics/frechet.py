@@ -11,8 +11,9 @@ import numpy as np
 
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
-from vendimeter.errors import InputError, TooLargeError, about
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected
+from vendimeter.messages import about
 from vendimeter.metrics.features import feature_rows, wide_block
 from vendimeter.metrics.moments import (
     EPSILON,

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, TooLargeError, UnansweredError, brief, digits
+from vendimeter.errors import InputError, TooLargeError, UnansweredError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import brief, digits
 from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
 from vendimeter.results.base import Count
 from vendimeter.solvers.edges import Entries, join_components, within

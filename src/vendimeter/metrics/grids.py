@@ -12,8 +12,9 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import to_host
 from vendimeter.data.tables import check_alignment
-from vendimeter.errors import InputError, brief, digits, unknown
+from vendimeter.errors import InputError
 from vendimeter.intake import collected
+from vendimeter.messages import brief, digits, unknown
 from vendimeter.metrics.features import feature_rows, numbers_of, wide_block
 from vendimeter.options import as_number, whole_number
 from vendimeter.results.base import Figure

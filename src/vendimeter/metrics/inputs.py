@@ -24,7 +24,7 @@ from vendimeter.data.arrays import (
 )
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read
-from vendimeter.errors import EmptyError, InputError, about, brief, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix
 from vendimeter.kernels import (
     BLEU,
@@ -42,6 +42,7 @@ from vendimeter.kernels import (
     RDKitFingerprint,
     as_kernel,
 )
+from vendimeter.messages import about, brief, unknown
 from vendimeter.metrics.features import feature_rows
 
 __all__ = [

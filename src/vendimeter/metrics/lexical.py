@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.tokens import Tokenizer, texts_of
-from vendimeter.errors import EmptyError, InputError, brief, check_characters, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import collected
+from vendimeter.messages import brief, check_characters, unknown
 from vendimeter.metrics.texts import (
     LONGEST,
     grouped,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.devices import no_gradients
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.intake import collected
+from vendimeter.messages import brief
 from vendimeter.metrics.distances import Space
 from vendimeter.metrics.features import two_sets
 from vendimeter.metrics.neighbours import Balls, fill_balls, nearest_neighbours

@@ -22,12 +22,9 @@ from vendimeter.errors import (
     InputError,
     MismatchError,
     TooLargeError,
-    about,
-    brief,
-    digits,
-    shape_of,
 )
 from vendimeter.intake import collected
+from vendimeter.messages import about, brief, digits, shape_of
 from vendimeter.metrics.features import feature_rows, wide_block
 from vendimeter.options import as_number, bytes_shown
 

@@ -12,8 +12,9 @@ import numpy as np
 from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import to_host
 from vendimeter.data.tokens import Tokenizer, words
-from vendimeter.errors import EmptyError, InputError, MissingDependencyError, brief
+from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.messages import brief
 from vendimeter.metrics.texts import (
     Grouped,
     Overlap,

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, UnansweredError, brief
+from vendimeter.errors import InputError, UnansweredError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import brief
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures

@@ -14,8 +14,9 @@ import numpy as np
 
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, is_gpu, move, namespace, no_gradients, to_host, transposed
-from vendimeter.errors import InputError, brief, digits
+from vendimeter.errors import InputError
 from vendimeter.intake import collected
+from vendimeter.messages import brief, digits
 from vendimeter.metrics.features import numbers_of, two_sets, wide_block
 from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress

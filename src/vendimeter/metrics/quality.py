@@ -12,7 +12,8 @@ import numpy as np
 
 from vendimeter.data.arrays import as_list, refuse_set
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
-from vendimeter.errors import InputError, about, brief, in_group, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import about, brief, in_group, unknown
 from vendimeter.metrics.texts import Grouped, check_length, grouped, text_metric
 from vendimeter.optional import require
 from vendimeter.options import check_flag

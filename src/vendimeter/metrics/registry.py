@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.arrays import length
-from vendimeter.errors import EmptyError, InputError, about, brief, in_group, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import BLEU, Kernel, NGram
+from vendimeter.messages import about, brief, in_group, unknown
 from vendimeter.metrics import (
     chemistry,
     classes,

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief, digits, unknown
+from vendimeter.errors import InputError
 from vendimeter.intake import collected, measured
+from vendimeter.messages import brief, digits, unknown
 from vendimeter.options import as_number, check_flag
 from vendimeter.results.score import data_frame, html_table, number, order_name
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums

@@ -21,8 +21,9 @@ from vendimeter.data.devices import (
     to_host,
     transposed,
 )
-from vendimeter.errors import InputError, TooLargeError, brief
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import brief
 from vendimeter.metrics.features import wide_block
 from vendimeter.options import as_number, check_rng
 from vendimeter.results.base import Figure

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel
+from vendimeter.messages import brief, unknown
 from vendimeter.metrics.inputs import (
     CollectionView,
     collection_views,

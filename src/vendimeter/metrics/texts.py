@@ -17,8 +17,9 @@ from vendimeter.data.arrays import is_frame_column, is_table, length, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import read, split
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
-from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import collected
+from vendimeter.messages import brief, in_group, shape_of
 from vendimeter.options import check_flag, whole_number
 from vendimeter.results.base import Figure
 

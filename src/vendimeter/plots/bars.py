@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.data.arrays import to_list
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.options import whole_number
 from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend
 from vendimeter.results.score import Score, number, order_name

@@ -13,8 +13,9 @@ from vendimeter.data.arrays import length, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Grouping, read
 from vendimeter.data.weights import raw_weights
-from vendimeter.errors import EmptyError, InputError, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import unknown
 from vendimeter.options import check_rng, whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots.style import Display, label_text

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import EmptyError, InputError, brief, unknown
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.messages import brief, unknown
 from vendimeter.plots.style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, label_text, ticks
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import order_name

@@ -15,7 +15,8 @@ from vendimeter.data import tables
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.pictures import CHANNELS, bands, is_image
-from vendimeter.errors import InputError, brief, printable, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, printable, unknown
 from vendimeter.optional import require
 from vendimeter.plots.style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, label_text
 

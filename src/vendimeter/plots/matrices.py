@@ -12,8 +12,9 @@ from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import to_host
 from vendimeter.data.groups import Grouping, read
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
 from vendimeter.intake import collected, similarity_of
+from vendimeter.messages import brief
 from vendimeter.options import as_number, check_rng, whole_number
 from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, label_text, legend, ticks
 from vendimeter.similarity import Matrix, Similarity

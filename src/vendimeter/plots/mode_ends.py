@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.data.arrays import length
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.options import whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, UnansweredError, brief
+from vendimeter.errors import InputError, UnansweredError
+from vendimeter.messages import brief
 from vendimeter.plots.style import PALETTE, Display, axes, legend
 from vendimeter.results.score import Profile, Score, order_name
 from vendimeter.spectrum import Eigenvalues, Spectrum

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vendimeter.errors import InputError, brief, printable
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 
 __all__ = [

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 from vendimeter.present.text import html_escaped, latex_escaped, markdown_escaped, on_one_line
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 
 __all__ = ["html_escaped", "latex_escaped", "markdown_escaped", "on_one_line"]
 

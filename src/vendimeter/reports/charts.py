@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 from vendimeter.plots.style import GREY, PALETTE
 from vendimeter.reports.document import Chart, Table
 from vendimeter.reports.words import label_as_text

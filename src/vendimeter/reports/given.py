@@ -14,9 +14,10 @@ from vendimeter.data.arrays import is_sparse, length, refuse_set, to_list
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read, split
 from vendimeter.data.weights import probabilities
-from vendimeter.errors import EmptyError, InputError, brief, in_group, unknown
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import Embed, FromDistances, Kernel, On, Precomputed, as_kernel
+from vendimeter.messages import brief, in_group, unknown
 from vendimeter.similarity import Matrix, Similarity
 
 __all__ = ["ReportInput", "read_input"]

@@ -17,9 +17,10 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.frames import known
 from vendimeter.data.molecules import MOST_DRAWN, parse
 from vendimeter.data.pictures import bands, pillow
-from vendimeter.errors import InputError, MissingDependencyError, printable
+from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
+from vendimeter.messages import printable
 from vendimeter.optional import require
 from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png

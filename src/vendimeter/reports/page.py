@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.optional import require
 from vendimeter.reports import page_assets as assets
 from vendimeter.reports.document import Block, ByOrder, Chart, Column, Document, Group, Item, Section, Table

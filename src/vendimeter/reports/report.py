@@ -17,18 +17,9 @@ from vendimeter.analysis.near_copies.near_copies import SearchOptions
 from vendimeter.data import frames
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
-from vendimeter.errors import (
-    InputError,
-    MissingDependencyError,
-    ToleranceWarning,
-    VendimeterError,
-    brief,
-    check_characters,
-    printable,
-    unknown,
-    warn,
-)
+from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarning, VendimeterError
 from vendimeter.kernels import FromDistances, Precomputed
+from vendimeter.messages import brief, check_characters, printable, unknown, warn
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped

@@ -18,8 +18,9 @@ import numpy as np
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import Grouping, read
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.messages import brief, unknown
 from vendimeter.options import generator
 from vendimeter.reports.given import ReportInput, read_input
 from vendimeter.reports.items import ItemRenderer, Source, source_of

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 from vendimeter.plots.style import GREY, PALETTE
 from vendimeter.present.colours import hex_colour
 from vendimeter.reports.charts import PERCENT, Axis, Layer, extent, values_of

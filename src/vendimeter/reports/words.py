@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from vendimeter.analysis.rarefaction.population import Population
-from vendimeter.errors import printable
+from vendimeter.messages import printable
 from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score, _significant, order_name, percentage
 

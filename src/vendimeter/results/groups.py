@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vendimeter.data.arrays import plain, to_list
-from vendimeter.errors import InputError, brief, printable, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, printable, unknown
 from vendimeter.results.score import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
 from vendimeter.solvers.groups import SolvedGroups
 from vendimeter.spectrum import Eigenvalues, Level

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.errors import unknown
+from vendimeter.messages import unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
 from vendimeter.present.text import html_escaped

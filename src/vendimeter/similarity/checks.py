@@ -18,7 +18,8 @@ from vendimeter.data.devices import (
     to_host,
     transposed,
 )
-from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError, digits
+from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
+from vendimeter.messages import digits
 from vendimeter.options import check_flag
 from vendimeter.spectrum import UNIT
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.devices import diagonal
-from vendimeter.errors import AsymmetryError, digits
+from vendimeter.errors import AsymmetryError
+from vendimeter.messages import digits
 from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
 from vendimeter.similarity.checks import Policy, mending
 

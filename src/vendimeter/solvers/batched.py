@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, concat, double, move, namespace, numpy_dtype, transposed
-from vendimeter.errors import in_group
+from vendimeter.messages import in_group
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, checked_matrix, span
 from vendimeter.similarity.checks import check_stack, tolerance_of
 from vendimeter.solvers.dense import eigen_error, eigenvalues

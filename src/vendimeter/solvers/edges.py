@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.devices import to_host
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.options import as_number
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Index, Matrix, Pairwise, Similarity

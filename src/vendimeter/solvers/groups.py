@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from vendimeter.data.groups import Grouping
-from vendimeter.errors import in_group
+from vendimeter.messages import in_group
 from vendimeter.similarity import Features, Matrix, Similarity, materialized
 from vendimeter.solvers.batched import SMALL, Batch, batches
 from vendimeter.solvers.exact import clean, drop_negative

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vendimeter.errors import InputError, brief, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, unknown
 from vendimeter.options import as_number, byte_count, check_confidence
 
 __all__ = ["DEFAULT_TOL", "METHODS", "PIVOTS", "PRECISIONS", "Solver"]

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import ToleranceWarning, warn
+from vendimeter.errors import ToleranceWarning
+from vendimeter.messages import warn
 from vendimeter.similarity import Matrix, Pairwise
 from vendimeter.similarity.checks import tolerance_of, unit_of
 from vendimeter.solvers import exact, lanczos, lowrank

@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from vendimeter.errors import InputError, brief
+from vendimeter.errors import InputError
+from vendimeter.messages import brief
 from vendimeter.options import as_number
 
 __all__ = [

@@ -18,9 +18,10 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, to_host, wide_mode
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import Weights, raw_weights
-from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.kernels.description import describe, difference, fingerprint, identity, rebuild, same, shown
+from vendimeter.messages import brief, unknown
 from vendimeter.options import check_rng
 from vendimeter.results.score import Profile, to_score
 from vendimeter.similarity import FeatureRows, Features

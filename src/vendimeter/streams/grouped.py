@@ -20,15 +20,8 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.data.groups import Grouping, read
 from vendimeter.data.weights import Weights, raw_weights
-from vendimeter.errors import (
-    EmptyError,
-    InputError,
-    MismatchError,
-    SavedStateError,
-    TooLargeError,
-    brief,
-    unknown,
-)
+from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
+from vendimeter.messages import brief, unknown
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.results.groups import GroupScores
 from vendimeter.similarity import FeatureRows, Features

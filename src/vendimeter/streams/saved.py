@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.errors import InputError, SavedStateError, VendimeterError, brief, shape_of
+from vendimeter.errors import InputError, SavedStateError, VendimeterError
+from vendimeter.messages import brief, shape_of
 
 __all__ = ["Archive", "opened", "write"]
 

@@ -14,8 +14,9 @@ import numpy as np
 from vendimeter.data.arrays import blocks, csr, is_sparse, is_table
 from vendimeter.data.collection import Broken, Collection
 from vendimeter.data.devices import DEVICE_BYTES, is_foreign, local
-from vendimeter.errors import EmptyError, InputError, brief, shape_of
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.reading import read_batches
+from vendimeter.messages import brief, shape_of
 from vendimeter.streams.accumulator import Accumulator
 
 __all__ = ["score_stream"]

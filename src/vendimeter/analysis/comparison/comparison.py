@@ -24,7 +24,8 @@ from vendimeter.analysis.comparison.groups import Groups, gather_groups
 from vendimeter.analysis.comparison.partition import overlap_cost, overlaps, partition
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
-from vendimeter.errors import InputError, UnansweredError, brief, group_name, unknown
+from vendimeter.errors import InputError, UnansweredError
+from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import as_number, check_confidence, check_flag, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
@@ -285,7 +286,7 @@ def compare(
     both. On a log scale for scores and ratios. There are none below 20 items, nor for orders below 0.5, nor (of scores
     and ratios) for groups whose items are nearly all alike, (score − 1) · m < 10, where they do not hold what they
     promise; and none knows of what is so rare that a group has nothing of it. At q = ∞ they fall short for groups of
-    few items: of 25, down to 79% of intervals of 95% held. `benchmarks/calibration_differences.py` has what they
+    few items: of 25, down to 79% of intervals of 95% held. `benchmarks/calibration/differences.py` has what they
     cover.
 
     *Tests.* Items that are in one of two groups only are dealt out anew among them, those in both stay in both. The

@@ -18,7 +18,8 @@ import numpy as np
 from vendimeter.analysis.comparison.common_size import Pool, Rarefied, side_of, standard_error, t_quantile
 from vendimeter.analysis.comparison.groups import Groups
 from vendimeter.data.arrays import plain
-from vendimeter.errors import InputError, brief, group_name, unknown
+from vendimeter.errors import InputError
+from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import generator
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import _plain

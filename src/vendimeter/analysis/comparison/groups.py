@@ -15,9 +15,10 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, namespace
 from vendimeter.data.groups import Grouping, join, read, split
 from vendimeter.data.weights import Weights, raw_weights
-from vendimeter.errors import EmptyError, InputError, brief, in_group, shape_of
+from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.messages import brief, in_group, shape_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.groups import held
 

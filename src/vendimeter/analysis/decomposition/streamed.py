@@ -23,11 +23,12 @@ from vendimeter.analysis.decomposition.contributions import (
 from vendimeter.data.arrays import blocks, is_sparse
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import as_like, move, to_host, transposed, wide_mode
-from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError, brief, unknown
+from vendimeter.errors import EmptyError, InputError, MismatchError, TooLargeError
 from vendimeter.io.parquet_writer import Layout, Output
 from vendimeter.io.reading import read_batches
 from vendimeter.io.sources import files_of
 from vendimeter.kernels import Kernel
+from vendimeter.messages import brief, unknown
 from vendimeter.options import check_flag, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of

@@ -16,8 +16,9 @@ import numpy as np
 from vendimeter.analysis.near_copies.distinct import DistinctItems
 from vendimeter.analysis.near_copies.hashing import Recall, hashed_clusters
 from vendimeter.analysis.near_copies.pairs import Levels, Pairs, choose_levels, pairs_within, similar_pairs
-from vendimeter.errors import InputError, TooLargeError, brief, unknown
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected, measured
+from vendimeter.messages import brief, unknown
 from vendimeter.options import as_number, check_flag, check_rng
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, duration, number, percentage

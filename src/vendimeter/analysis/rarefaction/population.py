@@ -21,7 +21,8 @@ what Ŝ gains by the last doubling of n, and by the one before, is free of noise
 its bias falls as n^−α with 2^α = D₂/D₁; and where α < 1, the jackknife, which knows 1/n alone, leaves a bias of
 (1/α − 1) times what it has corrected.
 
-The rules by which an interval is refused, and what each is for, are measured in ``benchmarks/calibration.py``.
+The rules by which an interval is refused, and what each is for, are measured in
+``benchmarks/calibration/populations.py``.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ import numpy as np
 from vendimeter.analysis.family import scored
 from vendimeter.analysis.reweighting.search import Items, Search, search
 from vendimeter.data.devices import namespace
-from vendimeter.errors import InputError, ToleranceWarning, brief, warn
+from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.intake import collected, measured
+from vendimeter.messages import brief, warn
 from vendimeter.options import as_number, check_progress, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen

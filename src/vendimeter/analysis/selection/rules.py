@@ -13,8 +13,9 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.groups import Grouping, read
 from vendimeter.data.tables import check_alignment, has_columns
 from vendimeter.data.tables import labels as labels_of
-from vendimeter.errors import InputError, brief, digits, unknown
+from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel
+from vendimeter.messages import brief, digits, unknown
 from vendimeter.options import as_number, whole_number
 
 __all__ = ["Rules", "check_k", "qualities", "rules_of"]

@@ -27,8 +27,9 @@ from vendimeter.analysis.selection.methods import (
 )
 from vendimeter.analysis.selection.rules import Rules, check_k, qualities, rules_of
 from vendimeter.data.collection import Collection
-from vendimeter.errors import InputError, TooLargeError, brief, unknown
+from vendimeter.errors import InputError, TooLargeError
 from vendimeter.intake import collected, measured
+from vendimeter.messages import brief, unknown
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen

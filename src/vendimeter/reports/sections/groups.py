@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.comparison.comparison import Comparison
-from vendimeter.errors import brief
+from vendimeter.messages import brief
 from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
 from vendimeter.reports.analyses import MAX_TESTED, Analyses

@@ -13,8 +13,9 @@ import numpy as np
 from vendimeter.data import tables
 from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
-from vendimeter.errors import InputError, MissingDependencyError, VendimeterError, brief, printable, warn
+from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
+from vendimeter.messages import brief, printable, warn
 from vendimeter.metrics.features import _encoder
 from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table

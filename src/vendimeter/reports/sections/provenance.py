@@ -9,8 +9,8 @@ from importlib import metadata
 from typing import Any
 
 from vendimeter import __version__
-from vendimeter.errors import printable
 from vendimeter.kernels import Kernel
+from vendimeter.messages import printable
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
 from vendimeter.reports.words import count_of, format_number, note, order_symbol
