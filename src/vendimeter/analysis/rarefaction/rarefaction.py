@@ -224,8 +224,8 @@ def rarefy(
     missing exceeds 0.75 standard errors (heavy tails, many rare modes); and where the square of the correction exceeds
     the standard error. Of those given at 95% and q = 1, 94.8% of 12,933 held over the 22 populations of
     ``benchmarks/calibration/populations.py`` that these rules were chosen on, and 95.9% of 5,735 over 12 that were
-    held out; by population and number of samples, where 20 or more were given, 2 of 45 cases and 1 of 21 were below 90%. No sample
-    shows what is too rare to be in it: if 2% of a population is spread over 2,000 modes, 300 samples hold six of them,
+    held out; by population and number of samples, where 20 or more were given, 2 of 45 cases and 1 of 21 were below
+    90%. No sample shows what is too rare to be in it: if 2% of a population is spread over 2,000 modes, 300 samples hold six of them,
     look much as if there were ten such modes, and the interval is too low; 29% held. The rule of 4 samples knows the
     estimate only, and lets those pass that are too low: with fewer than 4 in truth, 34 of 47 held.
 
