@@ -221,13 +221,13 @@ def rarefy(
 
     *No interval* is given with weights; for q < 1 or q > 3; with fewer than 5 samples a group; with fewer than 4
     samples for each effectively different item of the population; where samples do not differ; where what may be
-    missing exceeds 0.75 standard errors (heavy tails, many rare modes); and where the square of the correction exceeds
-    the standard error. Of those given at 95% and q = 1, 94.8% of 12,933 held over the 22 populations of
+    missing exceeds 0.75 standard errors (heavy tails, many rare modes); and where the square of the correction
+    exceeds the standard error. Of those given at 95% and q = 1, 94.8% of 12,933 held over the 22 populations of
     ``benchmarks/calibration/populations.py`` that these rules were chosen on, and 95.9% of 5,735 over 12 that were
     held out; by population and number of samples, where 20 or more were given, 2 of 45 cases and 1 of 21 were below
-    90%. No sample shows what is too rare to be in it: if 2% of a population is spread over 2,000 modes, 300 samples hold six of them,
-    look much as if there were ten such modes, and the interval is too low; 29% held. The rule of 4 samples knows the
-    estimate only, and lets those pass that are too low: with fewer than 4 in truth, 34 of 47 held.
+    90%. No sample shows what is too rare to be in it: if 2% of a population is spread over 2,000 modes, 300 samples
+    hold six of them, look much as if there were ten such modes, and the interval is too low; 29% held. The rule of 4
+    samples knows the estimate only, and lets those pass that are too low: with fewer than 4 in truth, 34 of 47 held.
 
     *The growth* continues the curve: what doubling gained last, times the ratio of the last gain to the one before.
 
