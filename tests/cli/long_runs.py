@@ -26,6 +26,7 @@ import pytest
 import vendimeter as vm
 from vendimeter.cli import streaming
 from vendimeter.cli.checkpoints import RunPosition, reading_fingerprint
+from vendimeter.cli.options import Saving
 from vendimeter.cli.streaming import score_batches
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.streams import saved
@@ -83,10 +84,10 @@ def run(
     coming = vm.read_batches(files, **reading)
     first = next(coming)
     given: Any = SimpleNamespace(first=first, batches=batches(itertools.chain([first], coming)))
-    options = {"grouped": "label" in reading, "every": 0.0, "quiet": True, "files": files, **options}
-    if checkpoint is not None:
-        options["fingerprint"] = reading_fingerprint(files, reading, kernel, checkpoint)
-    result, count = score_batches(given, as_kernel(kernel), orders, checkpoint=checkpoint, **options)
+    options = {"grouped": "label" in reading, "quiet": True, "files": files, **options}
+    fingerprint = None if checkpoint is None else reading_fingerprint(files, reading, kernel, checkpoint)
+    saving = Saving(checkpoint, fingerprint, every=options.pop("every", 0.0))
+    result, count = score_batches(given, as_kernel(kernel), orders, saving=saving, **options)
     return json.dumps([result.to_dict(), count, first.skipped.count, first.skipped.records])
 
 

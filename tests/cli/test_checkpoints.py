@@ -23,6 +23,7 @@ from cli.long_runs import CASES, ORDERS, RNG, interrupted_at, place, run, ten_fi
 from vendimeter.cli import checkpoints, streaming
 from vendimeter.cli.checkpoints import Checkpoint, RunPosition
 from vendimeter.cli.commands import Stopped
+from vendimeter.cli.options import Saving
 from vendimeter.cli.streaming import score_batches
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
@@ -340,9 +341,7 @@ def test_labels_that_no_file_can_hold(tmp_path: Path) -> None:
     first = Collection(np.eye(2), labels=[date(2020, 1, 1), date(2020, 1, 2)])
     given: Any = SimpleNamespace(first=first, batches=iter([first]))
     with pytest.raises(SavedStateError, match="which the file cannot hold"):
-        score_batches(
-            given, as_kernel("cosine"), 1, grouped=True, checkpoint=tmp_path / "run.npz", fingerprint={}
-        )
+        score_batches(given, as_kernel("cosine"), 1, grouped=True, saving=Saving(tmp_path / "run.npz", {}))
     assert os.listdir(tmp_path) == []
 
 

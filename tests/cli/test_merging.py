@@ -14,6 +14,7 @@ import pytest
 import vendimeter as vm
 from vendimeter.cli.checkpoints import Checkpoint, RunPosition
 from vendimeter.cli.merge import merge_files, save
+from vendimeter.cli.options import Saving
 from vendimeter.cli.streaming import score_batches
 from vendimeter.data.collection import Broken, Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
@@ -146,13 +147,13 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 def stream(batches: list[Collection], **options: Any) -> Any:
     given: Any = SimpleNamespace(first=batches[0], batches=iter(batches))
-    return score_batches(given, as_kernel("cosine"), ORDERS, grouped=False, **options)[0]
+    return score_batches(given, as_kernel("cosine"), ORDERS, grouped=False, saving=Saving(**options))[0]
 
 
 def test_runs_that_save_their_sum(tmp_path: Path) -> None:
     batches = [Collection(X[cut], skipped=Broken(skip=True, count=2)) for cut in CUTS]
     out = tmp_path / "sum.npz"
-    found = stream(batches, save_to=out)
+    found = stream(batches, sums=out)
     assert text(merge_files([out], ORDERS)) == text(found)
     assert found[1].diagnostics["left_out"] == 2
     save(parts(grouped=False)[0], tmp_path / "more.npz", left_out=3)
@@ -167,7 +168,7 @@ def test_runs_that_save_their_sum(tmp_path: Path) -> None:
 
     given: Any = SimpleNamespace(first=batches[0], batches=none())
     with pytest.raises(InputError, match="is there already"):
-        score_batches(given, as_kernel("cosine"), 1, grouped=False, save_to=out)
+        score_batches(given, as_kernel("cosine"), 1, grouped=False, saving=Saving(sums=out))
 
 
 def test_checkpoints_merge_when_they_are_finished(tmp_path: Path) -> None:

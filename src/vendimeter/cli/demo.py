@@ -43,7 +43,7 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
     import numpy as np
 
     from vendimeter.cli.output import write_atomically
-    from vendimeter.cli.report import write_report
+    from vendimeter.cli.report import PageOptions, write_report
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
@@ -82,7 +82,7 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
         command = f"vendi report digits.npz --column picture --by digit --threshold 0.98 -o {page.name}"
         write_report(
             (str(digits),), Reading(column="picture", by=("digit",)), Similarity(), Running(quiet=True), out=page,
-            force=True, title="Handwritten digits", threshold=0.98, command=command,
+            force=True, page=PageOptions("Handwritten digits", threshold=0.98, command=command),
         )  # fmt: skip
     click.echo(f"The report is in {page.absolute()}: open it in a browser.")
     data_words = (

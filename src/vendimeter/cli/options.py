@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,32 @@ class Running:
 
     quiet: bool = False
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a streaming run keeps: a checkpoint that it goes on from, and the sums at its end.
+
+    Attributes
+    ----------
+    checkpoint : Path or None
+        The file from which the run goes on, and into which it is saved.
+    fingerprint : mapping or None
+        What `vendimeter.cli.fingerprints.reading_fingerprint` says of the input; needed with a checkpoint.
+    every : float
+        Seconds between two checkpoints, at least. Large states come less often: no more than a twentieth of the time
+        goes into saving.
+    sums : Path or None
+        Where to write the accumulator, for `vendimeter.cli.merge.merge_files`.
+    overwrite : bool
+        Whether a file of that name may be replaced.
+    """
+
+    checkpoint: Path | None = None
+    fingerprint: Mapping[str, Any] | None = None
+    every: float = 30.0
+    sums: Path | None = None
+    overwrite: bool = False
 
 
 class HeadedOption(click.Option):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,25 @@ def report(
     from vendimeter.present.terminal import is_terminal
 
     words = ["vendi", *sys.argv[1:]]
-    write_report(
-        files, reading, similarity, running, out=out, force=force, title=title, show=show, reference=reference,
-        features=features, threshold=threshold, q=q, command=shlex.join(words),
-    )  # fmt: skip
+    page = PageOptions(title, show, reference, features, threshold, q, shlex.join(words))
+    write_report(files, reading, similarity, running, out=out, force=force, page=page)
     if is_terminal(sys.stdout):
         click.echo(printable(str(out)))
     else:  # a program wants the path as it is
         click.echo(str(out), color=True)
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What is on the page, as the options of ``vendi report`` say; `command` is shown as how it was made."""
+
+    title: str | None = None
+    show: str | None = None
+    reference: str | None = None
+    features: str | None = None
+    threshold: float = 0.95
+    q: str = "1,0,2,inf"
+    command: str = ""
 
 
 def write_report(
@@ -86,13 +98,7 @@ def write_report(
     *,
     out: Path,
     force: bool = False,
-    title: str | None = None,
-    show: str | None = None,
-    reference: str | None = None,
-    features: str | None = None,
-    threshold: float = 0.95,
-    q: str = "1,0,2,inf",
-    command: str = "",
+    page: PageOptions,
 ) -> None:
     """Read the collections, analyse them, and write the page."""
     import vendimeter as vm
@@ -108,22 +114,22 @@ def write_report(
     from vendimeter.present.terminal import encodable, say
 
     require("jinja2", extra="report", purpose="the HTML report")  # before an hour of reading, not after it
-    if title is not None and not encodable(title, None):
-        raise InputError(f"--title {brief(title)} is not UTF-8 text; expected UTF-8.")
+    if page.title is not None and not encodable(page.title, None):
+        raise InputError(f"--title {brief(page.title)} is not UTF-8 text; expected UTF-8.")
     refuse_existing(out, force)
     refuse_input(out, files)
-    if reference is not None and len(files) == 1 and not reading.by:
+    if page.reference is not None and len(files) == 1 and not reading.by:
         raise InputError(
             "--reference was given with one collection; expected several, and it is one of them, or groups, with --by."
         )
-    if features is not None and reference is None:
+    if page.features is not None and page.reference is None:
         raise InputError("--features was given without --reference; expected both, or neither.")
     if reading.by and len(files) > 1:
         raise InputError(
             f"--by and {len(files)} collections were given; expected groups of one, or several without --by."
         )
-    orders = work.orders_of(q)
-    extra = [show] if show is not None else []
+    orders = work.orders_of(page.q)
+    extra = [page.show] if page.show is not None else []
     with work.work_session(running):
         collections, kernel, opened = open_collections(files, reading, similarity, columns=extra)
         say(f"{opened.first.source}: {opened.about}", running.quiet)
@@ -136,7 +142,9 @@ def write_report(
                 notes.append(f"{prefix}{skipped:,} broken {verb} left out.")
             say(f"{prefix}{work.describe_count(collection)}", running.quiet)
         shown_columns: dict[str, Any] = (
-            {name: collection[show] for name, collection in collections.items()} if show is not None else {}
+            {name: collection[page.show] for name, collection in collections.items()}
+            if page.show is not None
+            else {}
         )
         with work.explain_errors(opened):
             if len(collections) == 1:
@@ -144,24 +152,24 @@ def write_report(
                 by = samples.labels if reading.by else None
                 if by is None and not _has_folders(samples):
                     samples.labels = None
-                groups = [] if reference is None else list(read(by, len(samples), None).labels)
-                page = vm.report(
-                    samples, kernel, by=by, q=orders, show=shown_columns.get(name), features=features,
-                    reference=resolve_reference(reference, groups), title=title or printable(name), threshold=threshold,
-                    command=command or None, notes=notes, rng=running.seed,
+                groups = [] if page.reference is None else list(read(by, len(samples), None).labels)
+                written_page = vm.report(
+                    samples, kernel, by=by, q=orders, show=shown_columns.get(name), features=page.features,
+                    reference=resolve_reference(page.reference, groups), title=page.title or printable(name),
+                    threshold=page.threshold, command=page.command or None, notes=notes, rng=running.seed,
                 )  # fmt: skip
             else:
                 for collection in collections.values():
                     bare_samples(collection)  # refuses what several collections cannot have
                     collection.labels = None
-                page = vm.report(
-                    collections, kernel, q=orders, show=shown_columns or None, features=features,
-                    reference=resolve_reference(reference, list(collections), files), threshold=threshold,
-                    title=title or printable(" · ".join(collections)), command=command or None, notes=notes,
+                written_page = vm.report(
+                    collections, kernel, q=orders, show=shown_columns or None, features=page.features,
+                    reference=resolve_reference(page.reference, list(collections), files), threshold=page.threshold,
+                    title=page.title or printable(" · ".join(collections)), command=page.command or None, notes=notes,
                     rng=running.seed,
                 )  # fmt: skip
     check_interrupted()
-    page.write(out, overwrite=force)
+    written_page.write(out, overwrite=force)
 
 
 def _has_folders(samples: Any) -> bool:

@@ -14,7 +14,7 @@ import click
 
 from vendimeter.cli import options
 from vendimeter.cli.commands import GateError
-from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, Solving, option
+from vendimeter.cli.options import Command, Output, Reading, Running, Saving, Similarity, Solving, option
 from vendimeter.cli.output import Answer, Sheet, check_target, emit
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, digits
@@ -157,8 +157,8 @@ def score(
     if output.table in ("means", "differences") and groups is None:
         raise click.UsageError(f"--table {output.table} is of lists of samples; expected --groups NAME, too.")
     answer = answer_of(
-        files, reading, similarity, running, q=q, solving=solving, groups=groups, unit=unit, checkpoint=checkpoint,
-        save=save, overwrite=output.force, fail_under=fail_under,
+        files, reading, similarity, running, q=q, solving=solving, groups=groups, unit=unit, fail_under=fail_under,
+        saving=Saving(checkpoint, sums=save, overwrite=output.force),
     )  # fmt: skip
     emit(answer, output, running.quiet)
     enforce_gate(answer, running)
@@ -174,15 +174,13 @@ def answer_of(
     solving: Solving | None = None,
     groups: str | None = None,
     unit: str | None = None,
-    checkpoint: Path | None = None,
-    save: Path | None = None,
-    overwrite: bool = False,
+    saving: Saving | None = None,
     fail_under: float | None = None,
 ) -> Answer:
     """Read the files and score them: the answer of ``vendi score``."""
     from vendimeter.cli import work
 
-    solving = solving or Solving()
+    solving, saving = solving or Solving(), saving or Saving()
     orders = work.orders_of(q)
     work.check_solving(solving)
     check_gate(fail_under, orders)
@@ -190,8 +188,8 @@ def answer_of(
         other_options = {
             "column": reading.column,
             "weight": reading.weight,
-            "checkpoint": checkpoint,
-            "save": save,
+            "checkpoint": saving.checkpoint,
+            "save": saving.sums,
         }
         _refuse_for_lists({**other_options, **solving.as_keywords, "fail-under": fail_under}, orders)
         reading = replace(reading, column=groups)
@@ -210,9 +208,7 @@ def answer_of(
             if groups is not None:
                 answer = _score_lists(files, opened, reading, running, orders, groups, unit)
             else:
-                result, count = _compute(
-                    files, opened, reading, running, orders, solving, checkpoint, save, overwrite
-                )
+                result, count = _compute(files, opened, reading, running, orders, solving, saving)
                 words, sheets = describe_result(result)
                 source = work.source_of(files, opened, count)
                 answer = Answer("score", result.to_dict(), words, sheets, source, running.seed)
@@ -227,9 +223,7 @@ def _compute(
     running: Running,
     orders: Any,
     solving: Solving,
-    checkpoint: Path | None,
-    save: Path | None,
-    overwrite: bool,
+    saving: Saving,
 ) -> tuple[Any, int]:
     import vendimeter as vm
     from vendimeter.cli import work
@@ -242,17 +236,16 @@ def _compute(
             f"{option_words} and groups were asked for; groups are scored exactly. Leave {option_words} away."
         )
     kernel = vm.kernels.as_kernel(opened.kernel)
-    is_saved = checkpoint is not None or save is not None
+    is_saved = saving.checkpoint is not None or saving.sums is not None
     reason = _reason_not_to_stream(opened, kernel, solving)
     if is_saved and reason is not None:
-        option_words = "--checkpoint" if checkpoint is not None else "--save"
+        option_words = "--checkpoint" if saving.checkpoint is not None else "--save"
         raise InputError(f"{option_words} is for runs that stream, and this one cannot: {reason}.")
     if reason is None and (is_saved or opened.exceeds_memory()):
         from vendimeter.cli.fingerprints import reading_fingerprint
         from vendimeter.cli.streaming import score_batches
 
-        fingerprint = None
-        if checkpoint is not None:
+        if saving.checkpoint is not None:
             read_options = {
                 name: value for name, value in vars(reading).items() if value not in (None, (), False)
             }
@@ -260,12 +253,12 @@ def _compute(
                 files,
                 {**read_options, "grouped": grouped, "seed": running.seed},
                 kernel,
-                checkpoint=checkpoint,
+                checkpoint=saving.checkpoint,
             )
+            saving = replace(saving, fingerprint=fingerprint)
         result, count = score_batches(
-            opened, kernel, orders, grouped=grouped, memory=solving.memory, seed=running.seed, checkpoint=checkpoint,
-            fingerprint=fingerprint, quiet=running.quiet, files=files, form=reading.ending, limit=reading.limit,
-            save_to=save, overwrite=overwrite,
+            opened, kernel, orders, grouped=grouped, memory=solving.memory, seed=running.seed, quiet=running.quiet,
+            saving=saving, files=files, reading=reading,
         )  # fmt: skip
         work.say(work.describe_reading(opened, reading, count), running.quiet)
         left_out = first.skipped.count

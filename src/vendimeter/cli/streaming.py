@@ -8,9 +8,8 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,6 +18,7 @@ from vendimeter.cli.commands import Stopped
 from vendimeter.cli.fingerprints import items_expected
 from vendimeter.cli.inputs import Input
 from vendimeter.cli.merge import DEFAULT_MEMORY, refuse_existing, save
+from vendimeter.cli.options import Reading, Saving
 from vendimeter.data.collection import Collection
 from vendimeter.kernels import Kernel
 from vendimeter.present.progress import FIRST, Progress
@@ -33,6 +33,7 @@ RATE_WINDOW = 10.0  # seconds over which the rate is averaged
 STOP_MESSAGE = (
     "\nStopping after this batch, to save it; Ctrl-C again stops at once, at the last checkpoint.\n"
 )
+NOTHING_SAVED, WHOLE_FILES = Saving(), Reading()
 
 
 def score_batches(
@@ -43,15 +44,10 @@ def score_batches(
     grouped: bool,
     memory: int | str | None = None,
     seed: int = 0,
-    checkpoint: Path | None = None,
-    every: float = 30.0,
-    fingerprint: Mapping[str, Any] | None = None,
     quiet: bool = False,
+    saving: Saving = NOTHING_SAVED,
     files: Sequence[str] = (),
-    form: str | None = None,
-    limit: int | None = None,
-    save_to: Path | None = None,
-    overwrite: bool = False,
+    reading: Reading = WHOLE_FILES,
 ) -> tuple[Any, int]:
     """Score what an input gives, batch by batch.
 
@@ -75,21 +71,12 @@ def score_batches(
         one.
     seed : int
         Seed of random numbers.
-    checkpoint : Path, optional
-        The file from which the run goes on, and into which it is saved.
-    every : float
-        Seconds between two checkpoints, at least. Large states come less often: no more than a twentieth of the time
-        goes into saving.
-    fingerprint : mapping, optional
-        What `vendimeter.cli.checkpoints.reading_fingerprint` says of the input; needed with a checkpoint.
     quiet : bool
         Show nothing on the way.
-    files, form, limit
-        What is read, as the user named it, for the fraction that is done; without it only the rate is shown.
-    save_to : Path, optional
-        Where to write the accumulator, for `vendimeter.cli.merge.merge_files`.
-    overwrite : bool
-        Whether a file of that name may be replaced.
+    saving : Saving
+        The checkpoint and the file of sums, if there are any.
+    files, reading
+        What is read, as the user named it, for the fraction that is done; without files only the rate is shown.
 
     Returns
     -------
@@ -104,15 +91,16 @@ def score_batches(
         When told to stop by SIGINT (Ctrl-C), SIGTERM or SIGHUP: with a checkpoint after it was saved at the end of the
         batch (then it is a Stopped, which knows the signal), the second time at once. A note at it says how to go on.
     """
-    if save_to is not None:
-        refuse_existing(save_to, overwrite)
+    if saving.sums is not None:
+        refuse_existing(saving.sums, saving.overwrite)
     memory = DEFAULT_MEMORY if memory is None else memory
     with ExitStack() as stack:
         run_checkpoint = None
-        if checkpoint is not None:
-            if fingerprint is None:
+        if saving.checkpoint is not None:
+            if saving.fingerprint is None:
                 raise TypeError("a checkpoint needs the fingerprint of what is read")
-            run_checkpoint = stack.enter_context(Checkpoint(checkpoint, {**fingerprint, "seed": seed}))
+            fingerprint = {**saving.fingerprint, "seed": seed}
+            run_checkpoint = stack.enter_context(Checkpoint(saving.checkpoint, fingerprint))
         resumed = (
             None if run_checkpoint is None else run_checkpoint.load(kernel, grouped=grouped, memory=memory)
         )
@@ -132,15 +120,15 @@ def score_batches(
             skipped.count, skipped.records = position.left_out, position.records
         else:
             show_progress = False if quiet else None
-            pace = _Pace(position.items, [] if quiet else files, form, limit)
+            pace = _Pace(position.items, [] if quiet else files, reading.ending, reading.limit)
             try:
-                _run(opened, total, position, run_checkpoint, every, show_progress, pace)
+                _run(opened, total, position, run_checkpoint, saving.every, show_progress, pace)
             except KeyboardInterrupt as error:
                 if run_checkpoint is not None:
                     error.add_note(run_checkpoint.resume_hint())
                 raise
-        if save_to is not None:
-            save(total, save_to, overwrite, left_out=skipped.count)
+        if saving.sums is not None:
+            save(total, saving.sums, saving.overwrite, left_out=skipped.count)
         result: Any = total.score(orders)
     if skipped.count and not grouped:
         result = result.noted(left_out=skipped.count)
