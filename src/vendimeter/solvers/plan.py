@@ -186,10 +186,12 @@ def choose(problem: Problem) -> Plan:
     model = _CostModel(problem)
     exact = model.exact()
     project = problem.similarity.policy.project
-    if solver.method in ("lowrank", "lanczos"):
+    with_some = {"lowrank": model.lowrank, "lanczos": model.lanczos}  # methods that take some eigenvalues only
+    if solver.method in with_some:
         _refuse_without_all(problem, project)
-        forced = model.lowrank() if solver.method == "lowrank" else model.lanczos()
-        return replace(forced, considered=(exact,))
+        return replace(with_some[solver.method](), considered=(exact,))
+    if solver.method not in ("auto", "exact", "random-features"):
+        raise NotImplementedError(f"the planner knows no method {solver.method!r}")
     is_small = model.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
     fits = solver.memory is None or exact.bytes <= solver.memory
     is_slow = model.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)

@@ -60,9 +60,8 @@ def solve(problem: Problem, plan: Plan, report: Report | None = None) -> Solutio
     similarity = problem.similarity
     if isinstance(similarity, Matrix):  # checked once, here; from now on it is a similarity matrix
         problem = replace(problem, similarity=similarity.checked())
-    if plan.method == "lanczos":
-        return _solve_lanczos(problem, plan, report)
-    return _solve_lowrank(problem, plan, report)
+    solvers = {"lanczos": _solve_lanczos, "lowrank": _solve_lowrank}
+    return solvers[plan.method](problem, plan, report)
 
 
 def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solution:
