@@ -573,3 +573,12 @@ def test_kernels_without_stand_ins(kernel: Any, hint: str) -> None:
         stand_in(kernel)
     with pytest.raises(InputError, match="even number"):
         stand_in(RBF(1.0), features=3)
+
+
+@pytest.mark.parametrize("method", ["exact", "lowrank", "lanczos"])
+def test_no_method_claims_bounds_for_what_only_stands_in(method):
+    points = np.random.default_rng(0).standard_normal((300, 2))
+    score = vm.score(points, RandomFeatures(RBF(1.0), 64), method=method, tol=1e-2)
+    assert score.level == "none"
+    assert np.isnan(score.bounds).all()
+    assert score == pytest.approx(vm.score(points, RandomFeatures(RBF(1.0), 64)), rel=2e-2)

@@ -111,7 +111,8 @@ class LowRank(Spectrum):
             low = max(low, float(from_norm(np.array(concentrated_norm), q)) * (1 - rounding))
             high = min(high, float(from_norm(np.array(flat_norm), q)) * (1 + rounding))
         low = min(low, high)
-        return Answer(min(max(math.sqrt(low) * math.sqrt(high), low), high), low, high)
+        value = min(max(math.sqrt(low) * math.sqrt(high), low), high)
+        return Answer(value, math.nan, math.nan) if self.level == "none" else Answer(value, low, high)
 
     def _water_level(self) -> tuple[float, int]:
         """The level c of the least concentrated eigenvalues, and how many known ones lie above it."""
