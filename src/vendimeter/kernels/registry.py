@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 from vendimeter.errors import InputError
@@ -39,7 +41,7 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        kernels = by_name()
+        kernels = _classes()
         if kernel in ENCODERS:
             from vendimeter import encoders
 
@@ -69,4 +71,9 @@ def by_name() -> dict[str, type[Kernel]]:
     >>> by_name()["match"]
     <class 'vendimeter.kernels.sets.Match'>
     """
+    return dict(_classes())
+
+
+@functools.cache
+def _classes() -> Mapping[str, type[Kernel]]:
     return {kernel.name: kernel for kernel in KERNELS} | {"tanimoto": Jaccard}

@@ -87,9 +87,11 @@ class Progress:
         dumb = os.environ.get("TERM") == "dumb"
         shown = _shown_by_default.get() if shown is None else shown
         self._open = self._stream is not None and (terminal and not dumb if shown is None else bool(shown))
-        self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._has_block_characters = self._can_write("█░…" + EIGHTHS)
-        self._label = _clean(label)
+        self._label, self._encoding, self._has_block_characters = "", "utf-8", False
+        if self._open:
+            self._label = _clean(label)
+            self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
+            self._has_block_characters = self._can_write("█░…" + EIGHTHS)
 
     def step(self, fraction: float | None, note: str = "") -> None:
         """Say how far it is: a fraction from 0 to 1, or None where that is not known, and what is being done now."""

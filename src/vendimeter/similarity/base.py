@@ -6,7 +6,6 @@ by a counter of its own.
 
 from __future__ import annotations
 
-import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -155,8 +154,8 @@ class Similarity(ABC):
 
     def _with(self, **values: Any) -> Self:
         """A copy with these attributes changed."""
-        other = copy.copy(self)
-        vars(other).update(values)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self) | values)
         return other
 
     @property

@@ -186,7 +186,10 @@ def choose(problem: Problem) -> Plan:
     model = _CostModel(problem)
     exact = model.exact()
     project = problem.similarity.policy.project
-    with_some = {"lowrank": model.lowrank, "lanczos": model.lanczos}  # methods that take some eigenvalues only
+    with_some = {
+        "lowrank": model.lowrank,
+        "lanczos": model.lanczos,
+    }  # methods that take some eigenvalues only
     if solver.method in with_some:
         _refuse_without_all(problem, project)
         return replace(with_some[solver.method](), considered=(exact,))
