@@ -338,7 +338,7 @@ def score_groups(
     """
     for given, known, what in ((method, ("auto", "exact"), "method"), (precision, PRECISIONS, "precision")):
         if given not in known:
-            raise unknown(what, given, known)
+            raise unknown(what, given, known).at(option=what)
     orders, several = parse_orders(q)
     request = Request(orders, precision, check_rng(rng))
     left_out = 0

@@ -52,8 +52,8 @@ def _explain_core_options() -> Iterator[None]:
     except InputError as error:
         if error.option in CORE_OPTIONS:
             error.add_note(
-                "vendimeter.compat has the signatures of vendi_score: weights are p, and normalize_K(K) divides by the "
-                "diagonal where there is no normalize. The other options are those of vendimeter.score."
+                "vendimeter.compat has the signatures of vendi_score without kernel: weights are p, and normalize=True "
+                "or normalize_K(K) divides by the diagonal. The rest is in vendimeter.score and vendimeter.kernels."
             )
         raise
 

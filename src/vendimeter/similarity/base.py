@@ -50,6 +50,11 @@ class Calls:
         return self._pairs + sum(source.pairs for source in self._sources)
 
     @property
+    def similarities(self) -> int:
+        """Similarities of a sum or product so far, for each of which every function in it is called once."""
+        return self._pairs + max((source.similarities for source in self._sources), default=0)
+
+    @property
     def precision(self) -> np.dtype:
         """The coarsest dtype of the numbers so far."""
         return coarsest([self._precision, *(source.precision for source in self._sources)])

@@ -50,7 +50,8 @@ class Policy:
 
 def mending(option: str) -> str:
     """How to have a matrix or function mended: the phrase of error messages that names the option."""
-    ways = f"Precomputed({option}=True), or for a function FromFunction(k, {option}=True),"
+    distances = "for distances FromDistances(project=True), " if option == "project" else ""
+    ways = f"Precomputed({option}=True), {distances}or for a function FromFunction(k, {option}=True),"
     return f"take kernel=vendimeter.kernels.{ways}"
 
 
@@ -97,7 +98,7 @@ def check(
     """
     tolerance = entry_tolerance(precision)
     if is_sparse(data):
-        return _check_sparse(data, policy, what, tolerance)
+        return _check_sparse(data, policy, what, tolerance, names)
     return _check_dense(data, policy, what, tolerance, names, mend)
 
 
@@ -143,16 +144,19 @@ def _check_dense(
     return data, slack
 
 
-def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tuple[Any, float]:
+def _check_sparse(
+    data: Any, policy: Policy, what: str, tolerance: float, names: np.ndarray | None
+) -> tuple[Any, float]:
     from scipy import sparse
 
     n = data.shape[0]
+    names = np.arange(n) if names is None else names
     if not np.isfinite(data.data).all():
         entry = int(np.flatnonzero(~np.isfinite(data.data))[0])
         i = int(np.searchsorted(data.indptr, entry, side="right")) - 1
-        raise not_finite(data.data[entry], i, data.indices[entry], what)
+        raise not_finite(data.data[entry], names[i], names[data.indices[entry]], what)
     diagonal = data.diagonal().astype(np.float64)
-    slack = check_diagonal(diagonal, what, policy, tolerance, np.arange(n))
+    slack = check_diagonal(diagonal, what, policy, tolerance, names)
     data = data.astype(np.float64)
     if policy.normalize:
         scale = sparse.dia_array((1 / np.sqrt(diagonal)[None], [0]), shape=(n, n))
@@ -164,7 +168,7 @@ def _check_sparse(data: Any, policy: Policy, what: str, tolerance: float) -> tup
         if largest_difference > tolerance and not policy.symmetrize:
             entry = int(difference.data.argmax())
             raise _asymmetry_error(
-                data, (int(difference.row[entry]), int(difference.col[entry])), np.arange(n), what
+                data, (int(difference.row[entry]), int(difference.col[entry])), names, what
             )
         data = sparse.csr_array((data + data.T) * 0.5)
         slack += UNIT + (0.0 if policy.symmetrize else largest_difference / 2)
@@ -225,6 +229,11 @@ def not_finite(value: Any, i: Any, j: Any, what: str) -> MatrixError:
 
 def _asymmetry_error(data: Any, entry: tuple[int, int], names: np.ndarray, what: str) -> AsymmetryError:
     (i, j), (a, b) = entry, names[list(entry)]
+    if what.startswith("("):  # a formula of distances, which have to be symmetric themselves
+        return AsymmetryError(
+            f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
+            f"{digits(data[j, i])}. Expected equal distances; mend D, for instance by (D + D.T) / 2."
+        )
     return AsymmetryError(
         f"{what} is not symmetric: {what}[{a}, {b}] = {digits(data[i, j])} but {what}[{b}, {a}] = "
         f"{digits(data[j, i])}. Expected equal similarities; mend the kernel, or {mending('symmetrize')} to average "

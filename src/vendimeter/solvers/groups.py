@@ -14,7 +14,7 @@ from vendimeter.solvers.batched import SMALL, Batch, batches
 from vendimeter.solvers.exact import clean, drop_negative
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem
-from vendimeter.solvers.solve import run
+from vendimeter.solvers.solve import is_approximate, run
 from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
 
 __all__ = ["SolvedGroups", "add_batch", "add_large", "held", "solve_groups", "subset_scores"]
@@ -123,9 +123,7 @@ def solve_groups(
         similarity = similarity.checked()
     solved = SolvedGroups(len(groups.sizes), orders)
     solved.sizes[:] = groups.sizes
-    level: Level = "deterministic"
-    if similarity.kernel is not None and similarity.kernel.approximate:
-        level = "none"
+    level: Level = "none" if is_approximate(similarity) else "deterministic"
     for batch in batches(similarity, groups.starts, groups.items, groups.weights, groups.labels):
         add_batch(
             solved,

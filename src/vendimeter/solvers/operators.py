@@ -100,7 +100,7 @@ def operator_of(
         square = gram(similarity, weights, precision="float64", rng=rng)
         operator = Dense(square.matrix, scaled=True, error=square.error)
     elif storage == "blocks":
-        return _blocks_operator(similarity, weights)
+        return _blocks_operator(similarity, weights, names)
     else:
         matrix, error = _stored_matrix(similarity, storage, names, progress)
         operator = Dense(matrix, weights, error=error, products=products)
@@ -110,7 +110,7 @@ def operator_of(
     return operator
 
 
-def _blocks_operator(similarity: Similarity, weights: np.ndarray | None) -> Blocks:
+def _blocks_operator(similarity: Similarity, weights: np.ndarray | None, names: np.ndarray | None) -> Blocks:
     """ρ from blocks that are computed again at every pass, unless the policy needs the whole matrix."""
     policy = similarity.policy
     if not similarity.trusted and (policy.normalize or policy.symmetrize):
@@ -118,7 +118,7 @@ def _blocks_operator(similarity: Similarity, weights: np.ndarray | None) -> Bloc
             f"the {similarity.n}×{similarity.n} matrix of a function does not fit into memory, and normalize=True or "
             "symmetrize=True needs all of it; expected a function that needs no mending, more memory, or fewer items."
         )
-    return Blocks(similarity, weights)
+    return Blocks(similarity, weights, names)
 
 
 def _stored_matrix(
@@ -433,14 +433,16 @@ class Rows(Operator):
 class Blocks(Operator):
     """Blocks of similarities, computed again at every pass: for a matrix that cannot be stored.
 
-    Only the blocks on and above the diagonal are computed; each is used for both of its sides.
+    Only the blocks on and above the diagonal are computed; each is used for both of its sides. `names` are the user's
+    own positions of the items, for messages, where some items were left out.
     """
 
-    def __init__(self, similarity: Similarity, weights: np.ndarray | None):
+    def __init__(self, similarity: Similarity, weights: np.ndarray | None, names: np.ndarray | None = None):
         super().__init__(similarity.entry_error)
         self.size = similarity.n
         self.like = similarity.like
         self._similarity = similarity
+        self._names = np.arange(self.size) if names is None else names
         self._weights = weights
         self._roots = _roots(weights, self.size, similarity.like)
         self.overhead = 512.0
@@ -472,19 +474,18 @@ class Blocks(Operator):
         if similarity.trusted:
             return
         if rows == cols:
-            names = np.arange(rows.start, rows.stop)
-            _, slack = check(block, similarity.policy, "k", similarity.precision, names)
+            _, slack = check(block, similarity.policy, "k", similarity.precision, self._names[rows])
             self.error = self.drift = max(self.error, similarity.entry_error + slack)
             return
         values = to_host(block)
         if not np.isfinite(values).all():
             i, j = np.argwhere(~np.isfinite(values))[0]
-            raise not_finite(float(values[i, j]), rows.start + i, cols.start + j, "k")
+            raise not_finite(float(values[i, j]), self._names[rows][i], self._names[cols][j], "k")
         if isinstance(similarity, Pairwise):
             a, b = np.arange(rows.start, rows.stop)[:8], np.arange(cols.start, cols.stop)[-8:]
             mirrored = to_host(similarity.block(b, a)).T
             self.evaluations += mirrored.size
-            similarity.compare(values[:8, -8:], mirrored, a, b)
+            similarity.compare(values[:8, -8:], mirrored, self._names[a], self._names[b])
 
     def _weighted_squares(self, block: Any, rows: slice, cols: slice) -> float:
         """The share of a block in ‖ρ‖_F²."""

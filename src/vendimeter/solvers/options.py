@@ -53,19 +53,20 @@ class Solver:
             tol = as_number(self.tol)
             if not 0 < tol < 1:
                 raise InputError(
-                    f"tol={brief(self.tol)}; expected a relative half-width between 0 and 1, such as 1e-3."
+                    f"tol={brief(self.tol)}; expected a relative half-width between 0 and 1, such as 1e-3.",
+                    option="tol",
                 )
             object.__setattr__(self, "tol", tol)
         object.__setattr__(self, "confidence", check_confidence(self.confidence))
         if self.memory is not None:
             object.__setattr__(self, "memory", byte_count(self.memory, "memory"))
-        for what, value, choices in (
-            ("method", self.method, METHODS),
-            ("precision", self.precision, PRECISIONS),
-            ("pivot rule", self.pivots, PIVOTS),
+        for option, what, value, choices in (
+            ("method", "method", self.method, METHODS),
+            ("precision", "precision", self.precision, PRECISIONS),
+            ("pivots", "pivot rule", self.pivots, PIVOTS),
         ):
             if value not in choices:
-                raise unknown(what, value, choices)
+                raise unknown(what, value, choices).at(option=option)
 
     @property
     def aim(self) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vendimeter.errors import ToleranceWarning
 from vendimeter.messages import warn
-from vendimeter.similarity import Matrix, Pairwise
+from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.similarity.checks import tolerance_of, unit_of
 from vendimeter.solvers import exact, lanczos, lowrank
 from vendimeter.solvers.exact import Solution
@@ -21,7 +21,7 @@ from vendimeter.solvers.operators import operator_of, side_by_side
 from vendimeter.solvers.plan import BASE_MEMORY, Plan, Problem, choose, prepared
 from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum
 
-__all__ = ["exact_seconds", "run", "solve", "unclaimed"]
+__all__ = ["exact_seconds", "is_approximate", "run", "solve", "unclaimed"]
 
 Report = Callable[[float, str], None]
 FILLED = 0.4  # of the progress bar: storing the matrix
@@ -45,7 +45,7 @@ def run(problem: Problem, report: Report | None = None) -> tuple[Plan, Solution]
         solution.notes["distinct"] = problem.size
     if problem.similarity.calls > calls_before:  # a user's function: every call counts
         solution.notes["evaluations"] = problem.similarity.calls - calls_before
-    if problem.similarity.kernel.approximate:
+    if is_approximate(problem.similarity):
         return plan, unclaimed(solution)
     tol = plan.tol if tol is None else tol
     if tol is not None and _widest(solution, orders) > tol:
@@ -169,6 +169,11 @@ def _is_limited_by_rounding(spectrum: Spectrum, tol: float, orders: Sequence[flo
         rank = len(spectrum.eigenvalues)
         return not rank or spectrum.shift * rank > 0.25 * spectrum.residual
     return isinstance(spectrum, Quadrature) and replace(spectrum, error=0.0).width(orders) <= tol
+
+
+def is_approximate(similarity: Similarity) -> bool:
+    """Whether the kernel only stands in for another, so that no bound holds; features by themselves have none."""
+    return similarity.kernel is not None and similarity.kernel.approximate
 
 
 def unclaimed(solution: Solution) -> Solution:

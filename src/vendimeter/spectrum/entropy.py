@@ -95,7 +95,7 @@ def parse_order(q: Any) -> float:
         except ValueError:
             order = math.nan
     if math.isnan(order) or order < 0 or (math.isinf(order) and isinstance(q, int)):
-        raise InputError(f"q={brief(q)} is not an order; expected a number from 0 up, or 'inf'.")
+        raise InputError(f"q={brief(q)} is not an order; expected a number from 0 up, or 'inf'.", option="q")
     return order
 
 
@@ -106,9 +106,11 @@ def parse_orders(q: Any) -> tuple[list[float], bool]:
     is_list = isinstance(q, list | tuple | range)
     orders = [parse_order(order) for order in q] if is_list else [parse_order(q)]
     if not orders:
-        raise InputError("q is an empty list; expected at least one order, such as q=[0, 1, 2, 'inf'].")
+        raise InputError(
+            "q is an empty list; expected at least one order, such as q=[0, 1, 2, 'inf'].", option="q"
+        )
     if len(set(orders)) < len(orders):
-        raise InputError(f"q={brief(list(q))} names an order twice; expected each order once.")
+        raise InputError(f"q={brief(list(q))} names an order twice; expected each order once.", option="q")
     return orders, is_list
 
 

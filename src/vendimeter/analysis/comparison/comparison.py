@@ -7,6 +7,7 @@ into a `Comparison`, together with sentences on what was done, what was not comp
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -337,7 +338,9 @@ def compare(
     if similarity is not None:
         check_flag(similarity, "similarity")
     array = samples.samples if isinstance(samples, Collection) else samples
-    with wide_mode("float64", array), Progress("groups") as bar:
+    # Items of groups that are lists of their own have no place.
+    placed = samples.placed() if isinstance(samples, Collection) and not samples.is_group else nullcontext()
+    with placed, wide_mode("float64", array), Progress("groups") as bar:
         groups = gather_groups(samples, kernel, by, weights, counts, rng)
         notes = _group_notes(groups)
         rarefied_size, size_notes = _choose_size(groups, size)

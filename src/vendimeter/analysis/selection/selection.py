@@ -323,10 +323,10 @@ def _chosen(
     rules = rules_of(samples, n, count, quotas, by, required)
     item_qualities = qualities(samples, quality, n)
     request = Request(similarity, rules, order, budget, rng, item_qualities, as_number(trade_off), exact)
-    sizes, calls_before = curve_sizes(rules.k), similarity.calls
+    sizes, before = curve_sizes(rules.k), _computed(similarity)
     with Progress("choosing") as progress:
         choice = choose(method, request, progress.step)
-        spent = similarity.calls - calls_before
+        spent = _computed(similarity) - before
         part = chosen_similarity(similarity, choice.order)
         curve = prefix_scores(part, sizes, order, rng)
         rivals = _compare_methods(method, request, sizes, compare, spent, progress.step)
@@ -437,6 +437,11 @@ def _check_compare(compare: Any) -> tuple[list[str], bool]:
     return [name for name in allowed if name in names], True
 
 
+def _computed(similarity: Similarity) -> int:
+    """Similarities that a user's function was called for: the functions of a sum or product count once together."""
+    return 0 if similarity.counter is None else similarity.counter.similarities
+
+
 def _score(part: Similarity, q: float, memory: int | None, rng: int) -> Score:
     """Score the chosen items, or all, as `vendimeter.score` does."""
     return scored(part, None, q, part.n, solver=Solver(memory=memory), rng=rng)
@@ -463,7 +468,7 @@ def _compare_methods(
     compare : bool or list
         As for `vendimeter.select`.
     spent : int
-        Calls of a user's function for the choice; comparisons that were not asked for take no more of them.
+        Similarities by a user's function for the choice; comparisons that were not asked for take no more of them.
     """
     names, is_explicit = _check_compare(compare)
     rivals, request = _Rivals(), request.rival()
