@@ -15,13 +15,13 @@ import click
 from vendimeter.cli import options
 from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Saving, Similarity, Solving, option
-from vendimeter.cli.output import Answer, Sheet, check_target, emit
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, digits
 from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
     from vendimeter.cli.inputs import Input
+    from vendimeter.cli.output import Answer, Sheet
 
 __all__ = ["answer_of", "check_gate", "describe_result", "enforce_gate", "gate_of", "score"]
 
@@ -153,6 +153,8 @@ def score(
     .sdf), sequences (.fasta), a folder of pictures, a Hugging Face dataset on disk, or - for standard input; text files
     may be gzipped. The result goes to standard output, everything else to standard error.
     """
+    from vendimeter.cli.output import check_target, emit
+
     check_target(output, files, save, shared=[checkpoint])
     if output.table in ("means", "differences") and groups is None:
         raise click.UsageError(f"--table {output.table} is of lists of samples; expected --groups NAME, too.")
@@ -179,6 +181,7 @@ def answer_of(
 ) -> Answer:
     """Read the files and score them: the answer of ``vendi score``."""
     from vendimeter.cli import work
+    from vendimeter.cli.output import Answer
 
     solving, saving = solving or Solving(), saving or Saving()
     orders = work.orders_of(q)
@@ -324,6 +327,7 @@ def _score_lists(
     """Score each list of samples by itself, and average over lists."""
     import vendimeter as vm
     from vendimeter.cli import work
+    from vendimeter.cli.output import Answer, Sheet
 
     if not opened.first.is_group:
         raise InputError(
@@ -383,6 +387,8 @@ def _score_lists(
 
 def describe_result(result: Any) -> tuple[str, list[Sheet]]:
     """A Score, a Profile or GroupScores as words and tables."""
+    from vendimeter.cli.output import Sheet
+
     if hasattr(result, "labels"):
         return _describe_groups(result)
     scores = [result] if hasattr(result, "bounds") else list(result.values())
@@ -430,6 +436,7 @@ def _describe_score(score: Any) -> str:
 
 
 def _describe_groups(groups: Any) -> tuple[str, list[Sheet]]:
+    from vendimeter.cli.output import Sheet
     from vendimeter.present.tables import ranked
 
     data = groups._long()
