@@ -16,7 +16,7 @@ test: .venv/.ready browser
 
 # The core, for while one works on it. What JAX would have to compile is left to `make test`.
 QUICK = tests/solvers tests/kernels tests/properties tests/test_numbers.py tests/test_import_order.py \
-  --ignore=tests/properties/test_scale.py --ignore=tests/properties/test_real_data.py \
+  $(addprefix --ignore=tests/properties/,test_scale.py test_real_data.py test_by_hand.py test_inputs.py) --ignore=tests/kernels/test_molecules.py \
   $(addprefix src/vendimeter/,spectrum similarity solvers kernels)
 quick: .venv/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet -k "not jax" $(QUICK)
