@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from vendimeter.data.arrays import blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, concat, transposed
 from vendimeter.similarity.checks import Policy
 
-__all__ = ["Calls", "Index", "Similarity", "coarsest", "parts_of", "positions_of", "span"]
+__all__ = ["Calls", "Common", "Index", "Similarity", "coarsest", "parts_of", "positions_of", "span"]
 
 Index = slice | np.ndarray
 DOUBLE = np.dtype(np.float64)
@@ -76,6 +76,17 @@ class Calls:
 def coarsest(dtypes: Sequence[np.dtype]) -> np.dtype:
     """The dtype of the fewest bytes, the first of equals."""
     return min(dtypes, key=lambda dtype: dtype.itemsize)
+
+
+class Common(TypedDict, total=False):
+    """What every similarity may be made with; see `Similarity`."""
+
+    kernel: Any
+    policy: Policy | None
+    trusted: bool
+    rounding: float
+    like: Any
+    counter: Calls | None
 
 
 class Similarity(ABC):

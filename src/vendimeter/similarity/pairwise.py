@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from vendimeter.data.devices import diagonal
 from vendimeter.errors import AsymmetryError
 from vendimeter.messages import digits
-from vendimeter.similarity.base import Calls, Index, Similarity, parts_of, positions_of
-from vendimeter.similarity.checks import Policy, mending
+from vendimeter.similarity.base import Common, Index, Similarity, parts_of, positions_of
+from vendimeter.similarity.checks import mending
 
 __all__ = ["Pairwise"]
 
@@ -33,16 +33,15 @@ class Pairwise(Similarity):
     triangle : callable, optional
         positions → the square block among them, only its upper triangle (with the diagonal) filled in; for
         functions so slow that the other half should be mirrored.
-    like : array, optional
-        An array on the device on which `function` computes its blocks.
     stacks : bool
         Whether `function` also takes stacks of positions, of shape (groups, items), and gives a stack of blocks.
     cost : float
         Of one similarity, in floating-point operations: for the planner.
     parts : sequence of Similarity
         Similarities that the blocks are computed from.
-    counter : Calls, optional
-        Where `function` counts its calls, if it is a user's.
+    **common
+        As of every similarity: `kernel`, `policy`, `trusted`, `rounding`, `like` (an array on the device on which
+        `function` computes its blocks) and `counter` (where `function` counts its calls, if it is a user's).
     """
 
     stacks: bool
@@ -57,32 +56,22 @@ class Pairwise(Similarity):
         n: int,
         function: Callable[[np.ndarray, np.ndarray], Any],
         *,
-        rounding: float = 0.0,
-        trusted: bool = True,
-        policy: Policy | None = None,
         keys: Callable[[np.ndarray], list[Hashable] | None] | None = None,
         triangle: Callable[[np.ndarray], np.ndarray] | None = None,
-        like: Any = None,
         stacks: bool = False,
         cost: float = 64.0,
         parts: Sequence[Similarity] = (),
-        counter: Calls | None = None,
-        kernel: Any = None,
+        **common: Unpack[Common],
     ):
         super().__init__(
             n,
-            kernel=kernel,
-            policy=policy,
-            trusted=trusted,
-            rounding=rounding,
-            like=like,
             stacks=stacks,
             _cost=cost,
             _function=function,
             _keys=keys,
             _triangle=triangle,
             _sources=parts,
-            counter=counter,
+            **common,
         )
 
     @property
