@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.data import frames as _frames
+from vendimeter.data import frames
 from vendimeter.data.arrays import csr, is_sparse, is_table, refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import (
@@ -68,7 +68,7 @@ def collected(
                 source = sources[name] = given[name]
                 given[name] = source.samples if groups else source.one()
             elif name in given:
-                given[name] = _frames.known(given[name])
+                given[name] = frames.known(given[name])
         if "samples" in sources:
             _fit(sources["samples"], given, signature, function.__name__)
             if complete and sources["samples"].skipped.count:

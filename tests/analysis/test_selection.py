@@ -15,7 +15,7 @@ from scipy import sparse
 
 import vendimeter as vm
 from vendimeter.analysis.selection import greedy, items, methods, selection
-from vendimeter.data import devices as _devices
+from vendimeter.data import devices as devices_module
 from vendimeter.data.collection import Collection
 from vendimeter.errors import (
     AsymmetryError,
@@ -470,7 +470,7 @@ def test_libraries(library, method):
 
 def test_other_orders_and_comparisons_on_a_device(monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(_devices, "SHARE_HOST", False)
+    monkeypatch.setattr(devices_module, "SHARE_HOST", False)
     host = vm.select(ROWS, 6, q=2)
     chosen = vm.select(torch.tensor(ROWS), 6, q=2)
     assert chosen.comparison == pytest.approx(host.comparison)

@@ -28,9 +28,9 @@ from vendimeter.cli.streaming import score_batches
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.kernels import as_kernel
-from vendimeter.present import progress as _progress
+from vendimeter.present import progress as progress_module
 from vendimeter.present.progress import showing
-from vendimeter.streams import saved as _saved
+from vendimeter.streams import saved as saved_module
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 
@@ -278,7 +278,7 @@ def test_damaged_checkpoints(shards: Path, tmp_path: Path) -> None:
 
 def test_other_versions(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, checkpoint = str(shards / "*.npy"), tmp_path / "run.npz"
-    for module in (checkpoints, _saved):
+    for module in (checkpoints, saved_module):
         with monkeypatch.context() as patch:
             patch.setattr(module, "VERSION", 99)
             unfinished(files, checkpoint)
@@ -349,10 +349,10 @@ def test_labels_that_no_file_can_hold(tmp_path: Path) -> None:
 
 
 def test_progress(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(_progress, "FIRST", -1.0)
-    monkeypatch.setattr(_progress, "BETWEEN", 0.0)
+    monkeypatch.setattr(progress_module, "FIRST", -1.0)
+    monkeypatch.setattr(progress_module, "BETWEEN", 0.0)
     monkeypatch.setattr(streaming, "FIRST", 0.0)
-    monkeypatch.setattr(_progress, "WIDEST", 200)
+    monkeypatch.setattr(progress_module, "WIDEST", 200)
     monkeypatch.setenv("COLUMNS", "200")
     files, checkpoint = str(shards / "*.npy"), tmp_path / "run.npz"
     with showing(True):

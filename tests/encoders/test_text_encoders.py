@@ -22,7 +22,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.encoders import Sentences, SimCSE, Transformer, base
-from vendimeter.encoders import hub as _hub
+from vendimeter.encoders import hub as hub_module
 from vendimeter.encoders.hub import find_uninitialised, folder_digest
 from vendimeter.errors import InputError, MismatchError
 from vendimeter.kernels import Embed
@@ -367,7 +367,7 @@ def test_a_folder_holds_plain_files(bert, tmp_path):
 
 def test_a_folder_without_a_model_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "large.bin").write_bytes(b"")
-    monkeypatch.setattr(_hub, "_digest", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(hub_module, "_digest", lambda *_: pytest.fail("it was read"))
     with pytest.raises(InputError, match=r"cannot be loaded.*neither config\.json nor modules\.json"):
         Transformer(tmp_path, cache=False)(["a"])
 
@@ -398,7 +398,7 @@ def test_sums_know_the_weights_and_not_the_path(bert, tmp_path):
 
 def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
     """In two threads that silence libraries in turn, the one that ends last must not put back what the other did."""
-    loggers = [logging.getLogger(name) for name in _hub.LIBRARIES]
+    loggers = [logging.getLogger(name) for name in hub_module.LIBRARIES]
 
     def state() -> tuple[Any, ...]:
         spoken = [(tuple(logger.handlers), logger.propagate, logger.level) for logger in loggers]
@@ -409,7 +409,7 @@ def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
     before, inside, failed = state(), threading.Event(), []
 
     def first() -> None:
-        with _hub.silence_libraries() as said:
+        with hub_module.silence_libraries() as said:
             inside.set()
             time.sleep(0.2)  # the other begins meanwhile, …
             loggers[0].warning("of the first")
@@ -417,7 +417,7 @@ def test_threads_that_load_leave_warnings_and_loggers_as_they_were():
 
     def second() -> None:
         inside.wait(10)
-        with _hub.silence_libraries() as said, _hub.silence_libraries() as inner:
+        with hub_module.silence_libraries() as said, hub_module.silence_libraries() as inner:
             time.sleep(0.4)  # … and ends after it
             loggers[0].warning("of the second")
         failed.extend([] if (said, inner) == ([], ["of the second"]) else [said, inner])

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import vendimeter as vm
-from vendimeter.data import arrow as _arrow
+from vendimeter.data import arrow as arrow_module
 from vendimeter.data.collection import Broken
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io import packed_batches
@@ -163,7 +163,7 @@ def test_vectors_are_not_copied() -> None:
         pa.FixedSizeListArray.from_arrays(flat, 4),
         pa.ListArray.from_arrays(pa.array(np.arange(0, 41, 4), pa.int32()), flat),
     ):
-        rows, kept = _arrow.column(array.slice(3), lambda row, reason: pytest.fail(reason))
+        rows, kept = arrow_module.column(array.slice(3), lambda row, reason: pytest.fail(reason))
         assert kept is None
         assert np.shares_memory(rows, flat.to_numpy())
         np.testing.assert_array_equal(rows, np.arange(40).reshape(10, 4)[3:])

@@ -15,7 +15,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError, UnknownNameError
-from vendimeter.io import arrays as array_files
+from vendimeter.io import arrays as arrays_module
 
 X = np.random.default_rng(0).standard_normal((50, 4))
 CAPTIONS = ["a dog runs", "a dog sleeps", "two boats", "two boats at sea", "a red kite"]
@@ -358,14 +358,14 @@ def test_what_was_read_is_held_once(tmp_path, monkeypatch):
     for i in range(3):
         np.save(tmp_path / f"{i}.npy", X)
     seen = []
-    parts = array_files.Npy.parts
+    parts = arrays_module.Npy.parts
 
     def watched(self, columns, size):
         for part in parts(self, columns, size):
             seen.extend(weakref.ref(column) for column in part.columns.values())
             yield part
 
-    monkeypatch.setattr(array_files.Npy, "parts", watched)
+    monkeypatch.setattr(arrays_module.Npy, "parts", watched)
     data = vm.read([tmp_path / f"{i}.npy" for i in range(3)])
     gc.collect()
     assert (len(data), len(seen)) == (150, 3)

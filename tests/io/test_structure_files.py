@@ -12,7 +12,7 @@ import pytest
 
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
-from vendimeter.io import structures as structure_files
+from vendimeter.io import structures as structures_module
 from vendimeter.io.sources import MAX_RECORD, File
 from vendimeter.io.structures import Sdf
 
@@ -213,8 +213,8 @@ def test_structures_that_are_too_large_do_not_come_to_rdkit(
     count: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = (long_chain(1000, count) + long_chain(1001, count) + long_chain(5)).encode()
-    parse, seen = structure_files._parse, []
-    monkeypatch.setattr(structure_files, "_parse", lambda text: seen.append(len(text)) or parse(text))
+    parse, seen = structures_module._parse, []
+    monkeypatch.setattr(structures_module, "_parse", lambda text: seen.append(len(text)) or parse(text))
     with pytest.raises(
         InputError, match=r"structure 2 \(line \d+\) of .* has 1,001 atoms; expected at most 1,000"
     ):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
-from vendimeter.io import json as json_files
+from vendimeter.io import json as json_module
 from vendimeter.io import sources
 from vendimeter.io.json import Json
 from vendimeter.io.sources import File
@@ -75,7 +75,7 @@ GOOD = {
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 20])
 def test_columns_and_places_wherever_the_chunks_and_parts_fall(monkeypatch, ending, chunk):
     monkeypatch.setattr(sources, "CHUNK", chunk)
-    monkeypatch.setattr(json_files, "CHUNK", chunk)
+    monkeypatch.setattr(json_module, "CHUNK", chunk)
     text, columns, lines = GOOD[ending]
     for size in (1, 2, 100):
         found, places, broken = read(ending, text, size=size)
@@ -249,7 +249,7 @@ def test_the_fields_are_those_of_the_first_hundred_records(monkeypatch):
     assert columns == {"b": [2] * 50}
     assert line_numbers(places) == list(range(2, 102, 2))
     assert (broken.count, line_numbers([place for place, _ in broken.records[:2]])) == (52, [1, 3])
-    monkeypatch.setattr(json_files, "LOOKED_AT", 1)
+    monkeypatch.setattr(json_module, "LOOKED_AT", 1)
     assert reader(".jsonl", lines).names() == ["id", "a"]
 
 
@@ -371,7 +371,7 @@ def test_only_wanted_fields_must_be_there():
 def test_an_array_is_read_piece_by_piece_as_the_json_module_reads_it_whole(values, chunk, indent):
     text = json.dumps([{"x": value} for value in values], indent=indent, ensure_ascii=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_files, "CHUNK", chunk)
+        patch.setattr(json_module, "CHUNK", chunk)
         found = [
             record["x"] for _, record in reader(".json", text.encode("utf-8", "surrogatepass")).records()
         ]
@@ -380,12 +380,12 @@ def test_an_array_is_read_piece_by_piece_as_the_json_module_reads_it_whole(value
 
 @pytest.mark.parametrize("chunk", range(1, 8))
 def test_a_number_is_not_cut_in_two(monkeypatch, chunk):
-    monkeypatch.setattr(json_files, "CHUNK", chunk)
+    monkeypatch.setattr(json_module, "CHUNK", chunk)
     assert read(".json", "[1234, 567.875,-1e10 ,0.5]")[0] == {"data": [1234, 567.875, -1e10, 0.5]}
 
 
 def test_a_large_array_on_one_line_is_read_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(json_files, "CHUNK", 1 << 16)
+    monkeypatch.setattr(json_module, "CHUNK", 1 << 16)
     data = json.dumps([{"text": f"a dog number {i}"} for i in range(40_000)]).encode()
     source = reader(".json", data)
     tracemalloc.start()

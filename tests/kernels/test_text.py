@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter.data import tokens as _tokenizers
+from vendimeter.data import tokens as tokens_module
 from vendimeter.errors import IndefiniteError, InputError, MissingDependencyError, TooLargeError
 from vendimeter.kernels import BLEU, Edit, Match, NGram, On, Precomputed
 from vendimeter.kernels.description import describe, rebuild
@@ -314,11 +314,11 @@ def test_hugging_face_tokenizers_from_a_folder(trained, tmp_path, how):
     name = str(folder / "tokenizer.json") if how == "file" else str(folder)
     expected = NGram(1, 4).similarity(pieces).dense()
     np.testing.assert_allclose(NGram(1, 4, tokenizer=name).similarity(TEXTS).dense(), expected, atol=1e-15)
-    loads = _tokenizers._load_cached.cache_info().misses
+    loads = tokens_module._load_cached.cache_info().misses
     np.testing.assert_allclose(
         BLEU(tokenizer=name, lowercase=True).similarity(TEXTS).dense(), BLEU().similarity(pieces).dense()
     )
-    assert _tokenizers._load_cached.cache_info().misses == loads  # loaded once
+    assert tokens_module._load_cached.cache_info().misses == loads  # loaded once
     kernel = rebuild(describe(NGram(tokenizer=name)))
     assert vm.score(TEXTS, kernel) == vm.score(TEXTS, NGram(tokenizer=name))
 
@@ -357,7 +357,7 @@ def test_a_copy_of_the_hub_on_this_machine_is_enough(trained, tmp_path, monkeypa
     assert vm.score(TEXTS, NGram(tokenizer="some/model")) == vm.score(TEXTS, NGram(tokenizer=str(tmp_path)))
 
 
-@pytest.mark.parametrize("name", _tokenizers.SACREBLEU)
+@pytest.mark.parametrize("name", tokens_module.SACREBLEU)
 def test_tokenizers_of_sacrebleu(name):
     sacrebleu = pytest.importorskip("sacrebleu")
     split = sacrebleu.BLEU(tokenize=name).tokenizer
@@ -374,7 +374,7 @@ def test_a_missing_library_is_named_with_its_extra(tokenizer, library, monkeypat
     import sys
 
     monkeypatch.setitem(sys.modules, library, None)
-    _tokenizers._sacrebleu.cache_clear()
+    tokens_module._sacrebleu.cache_clear()
     with pytest.raises(MissingDependencyError, match=rf"{library}.*vendimeter\[text\]"):
         vm.score(TEXTS, NGram(tokenizer=tokenizer))
 

@@ -19,7 +19,7 @@ import vendimeter as vm
 from array_libraries import Library
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.kernels import RBF, Cosine, FromFunction, Jaccard, NGram
-from vendimeter.present import progress as _progress
+from vendimeter.present import progress as progress_module
 
 RNG = np.random.default_rng(41)
 POINTS = RNG.standard_normal((300, 2))
@@ -332,7 +332,7 @@ def test_random_features_claim_nothing() -> None:
 def test_progress_is_shown_when_asked_for_and_only_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_progress, "FIRST", 0.0)  # not after a second: the test is not to take one
+    monkeypatch.setattr(progress_module, "FIRST", 0.0)  # not after a second: the test is not to take one
     for method in ("lanczos", "lowrank"):
         for progress, shown in ((True, True), (False, False), (None, False)):  # this is no terminal
             vm.score(BITS, "jaccard", method=method, tol=0.3, progress=progress)

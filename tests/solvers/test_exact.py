@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import vendimeter as vm
-from vendimeter import threads as _threads
+from vendimeter import threads as threads_module
 from vendimeter.kernels import RBF, Cosine, FromFunction, Match, On, Precomputed
 from vendimeter.similarity import Features
 from vendimeter.solvers import gram
@@ -114,7 +114,7 @@ def test_a_memory_mapped_file_is_scored_where_it_lies(tmp_path):
 
 
 def test_blas_has_its_threads_back_afterwards_also_after_an_error():
-    switch = _threads._switch()
+    switch = threads_module._switch()
     if switch is None:
         pytest.skip("NumPy's BLAS here has no thread switch")
     get, _ = switch
@@ -377,17 +377,17 @@ def test_a_tolerance_that_cannot_be_met_is_said():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:os.fork", "ignore::pytest.PytestUnraisableExceptionWarning")  # JAX warns
 def test_a_child_of_a_fork_has_its_threads_back():
-    if _threads._switch() is None:
+    if threads_module._switch() is None:
         pytest.skip("NumPy's BLAS here has no thread switch")
-    get, put = _threads._switch()
+    get, put = threads_module._switch()
     before = get()
     put(2)
     try:
-        with _threads.workers(2) as count:
+        with threads_module.workers(2) as count:
             assert count == 2
             child = os.fork()
             if child == 0:
-                os._exit(0 if get() == 2 and not _threads._lock.locked() else 1)
+                os._exit(0 if get() == 2 and not threads_module._lock.locked() else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
         put(before)

@@ -193,8 +193,6 @@ def choose(problem: Problem) -> Plan:
     if solver.method in with_some:
         _refuse_without_all(problem, project)
         return replace(with_some[solver.method](), considered=(exact,))
-    if solver.method not in ("auto", "exact", "random-features"):
-        raise NotImplementedError(f"the planner knows no method {solver.method!r}")
     is_small = model.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
     fits = solver.memory is None or exact.bytes <= solver.memory
     is_slow = model.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)
