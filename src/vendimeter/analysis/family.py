@@ -29,7 +29,7 @@ from vendimeter.results.base import Figure
 from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.exact import Solution
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared
 from vendimeter.solvers.solve import run
@@ -363,7 +363,7 @@ def given_weights(shares: np.ndarray, weights: Any, counts: Any) -> np.ndarray |
 def _evaluate_once(similarity: Similarity) -> Similarity:
     """Evaluate a user's function once for all pairs, if they fit into memory."""
     slow = isinstance(similarity, Pairwise) and not similarity.trusted
-    return held(similarity) if slow else similarity
+    return materialize_for_subsets(similarity) if slow else similarity
 
 
 def _clip_below(value: float, minimum: float) -> float:

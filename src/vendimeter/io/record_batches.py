@@ -181,7 +181,7 @@ class RecordBatches(Reader):
             raise InputError(
                 f"{self.file} has {bytes_shown(file_bytes)} and its rows stand for {bytes_shown(total)} "
                 "so far, more than "
-                f"{ratio} times as much: it may be made to fill the memory. If you trust it, see that {RAISED}."
+                f"{ratio} times as much: it may be made to fill the memory, and is refused unless {RAISED}."
             )
 
     def _file_bytes(self) -> int | None:

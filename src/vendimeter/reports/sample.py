@@ -27,7 +27,7 @@ from vendimeter.reports.items import ItemRenderer, Source, source_of
 from vendimeter.reports.words import label_as_text, label_name
 from vendimeter.scoring import plan
 from vendimeter.similarity import Features, Pairwise, Similarity
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 
 __all__ = [
     "DENSE_ITEMS",
@@ -71,7 +71,7 @@ class PositionKernel(Kernel):
 
 def materialize(similarity: Similarity) -> Similarity:
     """A similarity whose values are cached where memory allows; a user's function is called, and checked, once."""
-    return held(similarity, DENSE_ITEMS)
+    return materialize_for_subsets(similarity, DENSE_ITEMS)
 
 
 def is_narrow(similarity: Similarity) -> bool:

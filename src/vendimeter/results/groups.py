@@ -25,7 +25,7 @@ from vendimeter.spectrum import Eigenvalues, Level
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
-__all__ = ["Difference", "GroupMeans", "GroupScores", "Mean", "means_of"]
+__all__ = ["Difference", "GroupMeans", "GroupScores", "Mean", "means_of", "plain_label"]
 
 
 class GroupScores:
@@ -199,7 +199,7 @@ class GroupScores:
         for name in {"score", "low", "high", "removed_mass"} & columns.keys():
             columns[name] = [none_if_nan(value) for value in columns[name]]
         columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
-        columns["group"] = [_plain(label) for label in columns["group"]]
+        columns["group"] = [plain_label(label) for label in columns["group"]]
         names = list(columns)
         return {
             "kernel": self._kernel,
@@ -432,10 +432,10 @@ def _first_six(texts: list[str]) -> list[str]:
     return [", ".join(texts[:6] + more)] if texts else []
 
 
-def _plain(label: Any) -> Any:
+def plain_label(label: Any) -> Any:
     """A label as JSON can write it: what is no text or number becomes text, and a tuple a list."""
     if isinstance(label, tuple):
-        return [_plain(entry) for entry in label]
+        return [plain_label(entry) for entry in label]
     return label if isinstance(label, str | int | float | None) else str(label)
 
 

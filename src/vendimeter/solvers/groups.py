@@ -17,7 +17,14 @@ from vendimeter.solvers.plan import EXACT_SIDE, Problem
 from vendimeter.solvers.solve import is_approximate, run
 from vendimeter.spectrum import Eigenvalues, Level, bracket, hill
 
-__all__ = ["SolvedGroups", "add_batch", "add_large", "held", "solve_groups", "subset_scores"]
+__all__ = [
+    "SolvedGroups",
+    "add_batch",
+    "add_large",
+    "materialize_for_subsets",
+    "solve_groups",
+    "subset_scores",
+]
 
 CHUNK = 4096  # subsets that are scored at a time: their eigenvalues are in memory meanwhile
 
@@ -158,7 +165,7 @@ def subset_scores(
     Parameters
     ----------
     similarity : Similarity
-        Of all items; see `held`.
+        Of all items; see `materialize_for_subsets`.
     subsets : list of ndarray
         Positions of items, each at most once.
     orders : list of float
@@ -183,7 +190,7 @@ def subset_scores(
     return np.concatenate(scores) if scores else np.empty((0, len(orders)))
 
 
-def held(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
+def materialize_for_subsets(similarity: Similarity, most: int = EXACT_SIDE) -> Similarity:
     """The similarities in a form whose subsets are cheap: as a matrix, where rows are fewer than features.
 
     A user's function is called and checked once. Beyond `most` items nothing is stored, and the similarities of a

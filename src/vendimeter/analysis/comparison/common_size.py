@@ -35,7 +35,7 @@ from vendimeter.errors import TooLargeError
 from vendimeter.options import generator
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.solvers import dense
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill
 from vendimeter.threads import run, workers
@@ -319,7 +319,7 @@ class Pool:
                 f"{EXACT_SIDE}×{EXACT_SIDE}; expected a smaller size, or a kernel with fewer features than that."
             )
         elif isinstance(similarity, Pairwise) and not similarity.trusted:
-            matrix = held(similarity.take(items))
+            matrix = materialize_for_subsets(similarity.take(items))
             self.error, self._matrix = matrix.entry_error, to_host(matrix.dense())
         else:
             self._matrix = to_host(similarity.dense(items))

@@ -30,7 +30,7 @@ from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import as_number, check_confidence, check_flag, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import _plain
+from vendimeter.results.groups import plain_label
 from vendimeter.results.score import Score, data_frame, number, order_name, percentage
 from vendimeter.solvers.groups import SolvedGroups, solve_groups
 from vendimeter.spectrum import parse_order
@@ -182,7 +182,7 @@ class Comparison(Result):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON (a missing number is None)."""
         q = "inf" if math.isinf(self.q) else self.q
-        return super().to_dict() | {"labels": list(map(_plain, self.labels)), "q": q}
+        return super().to_dict() | {"labels": list(map(plain_label, self.labels)), "q": q}
 
     def similarity_frame(self) -> Any:
         """The similarity of the groups as a pandas frame, with their labels on both sides."""

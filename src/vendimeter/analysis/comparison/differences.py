@@ -22,7 +22,7 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import generator
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import _plain
+from vendimeter.results.groups import plain_label
 from vendimeter.results.score import percentage
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Differences(Result):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON (a missing number is None)."""
         labels = {"groups": self.groups, "references": self.references}
-        return super().to_dict() | {name: list(map(_plain, values)) for name, values in labels.items()}
+        return super().to_dict() | {name: list(map(plain_label, values)) for name, values in labels.items()}
 
     def plot(self, ax: Any = None) -> Display:
         """The ratios with their intervals, the largest differences first."""

@@ -20,7 +20,7 @@ from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.messages import brief, in_group, shape_of
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 
 __all__ = ["Draw", "Groups", "gather_groups"]
 
@@ -172,7 +172,7 @@ def _checked_groups(
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     elif isinstance(similarity, Pairwise) and not similarity.trusted:
-        similarity = held(similarity)  # a user's function is called once a pair
+        similarity = materialize_for_subsets(similarity)  # a user's function is called once a pair
     group_masses = members.sizes.astype(np.float64)
     by_rows = raw is not None and raw.values.ndim == 2
     if raw is not None and raw.name == "weights":

@@ -17,7 +17,7 @@ from vendimeter.solvers import dense
 from vendimeter.solvers.batched import SMALL
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH
 from vendimeter.solvers.gram import GramSum
-from vendimeter.solvers.groups import held, solve_groups
+from vendimeter.solvers.groups import materialize_for_subsets, solve_groups
 from vendimeter.solvers.plan import EXACT_SIDE, sparse_shape
 from vendimeter.spectrum import UNIT
 
@@ -100,7 +100,7 @@ class Split:
         if len(positions) < similarity.n:
             similarity = similarity.take(positions)
             self.groups = [Subset(np.searchsorted(positions, group.items), group.counts) for group in groups]
-        self._similarity = held(similarity)
+        self._similarity = materialize_for_subsets(similarity)
 
     def spectra(self, unions: Sequence[np.ndarray]) -> Iterator[SubsetSpectrum]:
         """The eigenvalues of each union, which is an array of positions of groups."""

@@ -37,7 +37,7 @@ from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Similarity
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill, parse_order
 from vendimeter.spectrum.entropy import truncated
@@ -278,7 +278,7 @@ def rarefy(
     present = np.arange(similarity.n) if uniform else np.flatnonzero(shares)
     fragmented = is_fragmented(similarity, present)
     if not fragmented:
-        similarity = held(similarity)
+        similarity = materialize_for_subsets(similarity)
     subset = Subset(present, None if raw is None else raw.values[present].astype(np.int64))
     with Progress("vendimeter") as bar:
         bar.step(0.0, "score of all samples")

@@ -21,7 +21,7 @@ from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, number, order_name
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import EXACT_SIDE, same_items
 from vendimeter.spectrum import UNIT, parse_order
@@ -271,7 +271,7 @@ def _distinct(similarity: Similarity, shares: np.ndarray) -> tuple[np.ndarray, n
     distinct_of_sample[present] = present_group
     item_weights = np.bincount(present_group, weights=shares[present], minlength=len(first))
     distinct = similarity if len(first) == similarity.n else similarity.take(present[first])
-    return distinct_of_sample, item_weights / item_weights.sum(), held(distinct)
+    return distinct_of_sample, item_weights / item_weights.sum(), materialize_for_subsets(distinct)
 
 
 def _feature_items(distinct: Similarity) -> Items:

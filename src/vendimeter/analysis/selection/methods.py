@@ -18,7 +18,7 @@ from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.options import generator
 from vendimeter.similarity import FeatureRows, Features, Matrix, Pairwise, Similarity
-from vendimeter.solvers.groups import held, subset_scores
+from vendimeter.solvers.groups import materialize_for_subsets, subset_scores
 from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = [
@@ -141,11 +141,11 @@ def chosen_similarity(similarity: Similarity, order: np.ndarray) -> Similarity:
     """Take the similarities of the chosen items, on the host; those of a user's function once, and checked."""
     part = similarity.take(order)
     if part.like is None:
-        return held(part)
+        return materialize_for_subsets(part)
     if isinstance(part, Features):
         rows = to_host(part.rows(slice(0, part.n)))
-        return held(FeatureRows(rows, rounding=part.rounding, kernel=part.kernel))
-    matrix = held(part)
+        return materialize_for_subsets(FeatureRows(rows, rounding=part.rounding, kernel=part.kernel))
+    matrix = materialize_for_subsets(part)
     return Matrix(
         to_host(matrix.dense()),
         policy=matrix.policy,

@@ -33,11 +33,11 @@ from vendimeter.messages import brief, unknown
 from vendimeter.options import as_number, byte_count, check_rng, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import _plain
+from vendimeter.results.groups import plain_label
 from vendimeter.results.score import Score, number, order_name
 from vendimeter.similarity import Matrix, Pairwise, Similarity
 from vendimeter.solvers import plan
-from vendimeter.solvers.groups import held
+from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import HOST_MEMORY, Problem
 from vendimeter.spectrum import parse_order
@@ -152,7 +152,7 @@ class Selection(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values ready for JSON, scores with their bounds."""
-        labels = None if self.labels is None else [_plain(label) for label in self.labels]
+        labels = None if self.labels is None else [plain_label(label) for label in self.labels]
         return super().to_dict() | {"labels": labels}
 
     def _columns(self) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _checked(similarity: Similarity) -> Similarity:
     if isinstance(similarity, Matrix):
         return similarity.checked()
     if isinstance(similarity, Pairwise) and not similarity.trusted:
-        held(similarity.take(np.arange(min(similarity.n, TRIAL_ITEMS))))
+        materialize_for_subsets(similarity.take(np.arange(min(similarity.n, TRIAL_ITEMS))))
     return similarity
 
 
