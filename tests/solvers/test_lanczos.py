@@ -172,7 +172,7 @@ def test_over_all_cases_half_widths_are_less_than_four_times_the_errors(real):
         shares.extend(one.error / one.width)
         enough.extend(one.probes >= 2 * lanczos.LEAST)
     assert 1 / 5 <= np.quantile(shares, 0.95) <= 1
-    assert np.sum(enough) >= 50
+    assert np.sum(enough) >= (50 if real else 25)
     assert 1 / 4 <= np.quantile(np.array(shares)[enough], 0.95) <= 1
 
 

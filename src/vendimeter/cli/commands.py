@@ -135,6 +135,9 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
         terminal.say(message if _is_help_request(error) else f"{_usage(error)}Error: {message}")
         return error.exit_code
     except Exception as error:
+        if _interrupted:  # swallowed by a library, and this is what came of it
+            terminal.say("Interrupted. Nothing was written.")
+            return INTERRUPTED
         return _report_failure(error)
 
 
