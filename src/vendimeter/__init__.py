@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from vendimeter.analysis.reweighting.reweighting import Reweighting, reweight
     from vendimeter.analysis.selection.selection import Selection, select
     from vendimeter.data.collection import Collection
+    from vendimeter.diversity import Diversity
     from vendimeter.io.reading import read, read_batches
     from vendimeter.reports.report import Report, report
     from vendimeter.results.groups import GroupMeans, GroupScores
     from vendimeter.results.score import Profile, Score
     from vendimeter.scoring import plan, profile, score, score_groups
+    from vendimeter.solvers.options import Solver
     from vendimeter.spectrum import Spectrum
     from vendimeter.streams.accumulator import Accumulator
     from vendimeter.streams.grouped import GroupAccumulator
@@ -33,6 +35,7 @@ __all__ = [
     "Collection",
     "Comparison",
     "Contributions",
+    "Diversity",
     "Duplicates",
     "GroupAccumulator",
     "GroupMeans",
@@ -44,6 +47,7 @@ __all__ = [
     "Reweighting",
     "Score",
     "Selection",
+    "Solver",
     "Spectrum",
     "WrittenContributions",
     "bandwidth",
@@ -88,11 +92,13 @@ _HOMES = {
         "analysis.reweighting.reweighting": ("Reweighting", "reweight"),
         "analysis.selection.selection": ("Selection", "select"),
         "data.collection": ("Collection",),
+        "diversity": ("Diversity",),
         "io.reading": ("read", "read_batches"),
         "reports.report": ("Report", "report"),
         "results.groups": ("GroupMeans", "GroupScores"),
         "results.score": ("Profile", "Score"),
         "scoring": ("plan", "profile", "score", "score_groups"),
+        "solvers.options": ("Solver",),
         "spectrum": ("Spectrum",),
         "streams.accumulator": ("Accumulator",),
         "streams.grouped": ("GroupAccumulator",),

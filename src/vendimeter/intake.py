@@ -1,16 +1,21 @@
-"""What metrics and analyses take: collections in place of samples, weights or counts, and errors that say whose."""
+"""What users pass, as everything else takes it: samples with their weights, labels, and the places they were read at.
+
+`source_of` takes one collection, `joined_source` several, which it joins. Collections that were read, tables and frames
+of any library, arrays on a device, and groups given one by one are told apart here, and nowhere else.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from vendimeter.data import frames
-from vendimeter.data.arrays import csr, is_sparse, is_table, refuse_set
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import blocks, csr, is_sparse, is_table, length, refuse_set, take, to_list
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import (
     diagonal,
@@ -22,14 +27,326 @@ from vendimeter.data.devices import (
     transposed,
     wide_mode,
 )
+from vendimeter.data.groups import Grouping, join, read, split
 from vendimeter.data.tables import check_alignment
-from vendimeter.data.weights import probabilities
-from vendimeter.errors import InputError
-from vendimeter.kernels import Kernel, as_kernel
+from vendimeter.data.weights import probabilities, raw_weights
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.messages import brief, in_group, shape_of, unknown
 from vendimeter.options import check_rng
-from vendimeter.similarity import Similarity
+from vendimeter.similarity import Features, Similarity
 
-__all__ = ["collected", "measured", "refuse_matrix", "similarity_of"]
+__all__ = [
+    "Source",
+    "collected",
+    "is_several",
+    "joined_source",
+    "measured",
+    "refuse_matrix",
+    "similarity_of",
+    "source_of",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Samples, with what came with them.
+
+    Attributes
+    ----------
+    samples : Any
+        What a kernel takes; of several collections, those of all of them, one after another.
+    by : Any
+        The labels as they were passed, or those of a collection; the names of rows of weights.
+    weights, counts : Any
+        As they were passed, not checked yet; one of them is None.
+    collections : tuple of _Named
+        What was passed: one collection without a name, or several with theirs.
+    left_out : int
+        Records that were left out on reading.
+    """
+
+    samples: Any
+    by: Any = None
+    weights: Any = None
+    counts: Any = None
+    collections: tuple[Named, ...] = ()
+    left_out: int = 0
+
+    @property
+    def weighting(self) -> str | None:
+        """Which were given: "weights", "counts", or neither."""
+        return "weights" if self.weights is not None else None if self.counts is None else "counts"
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a row of weights, or counts, for each group."""
+        return _dimensions(self.weights if self.counts is None else self.counts) == 2
+
+    @property
+    def collection(self) -> Collection | None:
+        """The only collection, if it is one that was read."""
+        samples = self.collections[0].samples if len(self.collections) == 1 else None
+        return samples if isinstance(samples, Collection) else None
+
+    def groups(self, n: int) -> Grouping | None:
+        """Which items are in which group."""
+        if len(self.collections) > 1 or (self.collections and self.collections[0].name is not None):
+            sizes = np.array([one.size for one in self.collections], dtype=np.int64)
+            starts = np.concatenate([[0], np.cumsum(sizes)])
+            labels = [one.name for one in self.collections]
+            return Grouping(labels, starts, np.arange(starts[-1]), None, sizes)
+        if self.by is None and not self.has_rows:
+            return None
+        numbers, by = self.weights if self.counts is None else self.counts, self.by
+        refuse_set(self.samples, "labels")
+        if self.has_rows:
+            if by is None and hasattr(numbers, "index") and hasattr(numbers, "columns"):
+                by = numbers.index  # the rows of a pandas frame have names
+        else:
+            check_alignment(self.samples, by, "by")
+        return read(by, n, raw_weights(self.weights, self.counts, dimensions=2))
+
+    def take(self, positions: np.ndarray, n: int, weights: np.ndarray | None) -> Source:
+        """Some of the samples, with theirs of everything; weights are those of all n, and are divided by their sum."""
+        counts = None
+        if self.has_rows:
+            rows = raw_weights(self.weights, self.counts, dimensions=2)
+            assert rows is not None
+            values = rows.values[:, positions]
+            totals = np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+            weights, counts = (values / totals, None) if self.counts is None else (None, values)
+            return Source(taken(self.samples, positions), self.by, weights, counts)
+        if self.counts is not None:
+            counts, weights = take(raw_weights(None, self.counts).values, positions), None  # type: ignore[union-attr]
+        elif weights is not None:
+            weights = weights[positions] / weights[positions].sum()
+        labels = self.by
+        if labels is None and len(self.collections) > 1:
+            labels = [one.name for one in self.collections for _ in range(one.size)]
+        if labels is not None:
+            labels = take(to_list(labels), positions)
+        return Source(taken(self.samples, positions), labels, weights, counts)
+
+    def refuse_matrix(self, kernel: Any) -> None:
+        """Under the default kernel, refuse a matrix of similarities or distances."""
+        if isinstance(kernel, str) and kernel == "cosine" and len(self.collections) <= 1:
+            refuse_matrix(self.samples)
+
+    def locate(self, error: InputError, kernel: Kernel, rng: int) -> None:
+        """Say in an error where its item was read; of several collections, raise that of the one which fails alone."""
+        if len(self.collections) <= 1:
+            if self.collection is not None:
+                self.collection.locate(error)
+            return
+        # Positions in the joint samples mean nothing to the user.
+        for one in self.collections:
+            if one.size:
+                with in_group(one.name):
+                    one.look(kernel, rng)
+
+    def describe(self) -> str:
+        """How many samples there are, and what they are."""
+        samples, count = self.samples, length(self.samples)
+        shape = getattr(samples, "shape", None)
+        kind = None if self.collection is None else self.collection.kind
+        if shape is not None and len(shape) > 1 and not is_table(samples):
+            return f"{'×'.join(f'{size:,}' for size in shape)} {'sparse' if is_sparse(samples) else samples.dtype}"
+        if kind is None and isinstance(samples, list | tuple) and samples and isinstance(samples[0], str):
+            kind = "text" if count == 1 else "texts"
+        return f"{count:,} {kind or ('item' if count == 1 else 'items')}"
+
+    def describe_groups(self) -> str:
+        """How many groups there are, as far as that is known without a look at the labels."""
+        if len(self.collections) > 1:
+            return f", {len(self.collections)} collections"
+        if self.by is None:
+            return f", by rows of {self.weighting}" if self.has_rows else ""
+        try:
+            count = len(set(to_list(self.by)))
+        except TypeError:  # sets of labels
+            return ", by sets of labels"
+        return f", by {count:,} group{'' if count == 1 else 's'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """One of several collections: its name, what was passed for it, and how many items it has."""
+
+    name: Hashable
+    samples: Any
+    size: int
+
+    def look(self, kernel: Kernel, rng: int) -> None:
+        """Raise the error of a collection that fails by itself."""
+        samples = self.samples
+        try:
+            similarity = kernel.similarity(
+                samples.samples if isinstance(samples, Collection) else samples, rng=rng
+            )
+            if isinstance(similarity, Features):  # to read rows is to check them
+                for block in blocks(similarity.n, 64 if similarity.sparse else similarity.width):
+                    similarity.rows(block)
+        except InputError as error:
+            if isinstance(samples, Collection):
+                samples.locate(error)
+            raise
+
+
+def taken(samples: Any, positions: np.ndarray) -> Any:
+    """The samples at these positions, of a table too."""
+    if tables.is_records(samples) or not tables.has_columns(samples):
+        return take(samples if is_indexed(samples) else to_list(samples), positions)
+    return {name: take(column, positions) for name, column in tables.columns(samples).items()}
+
+
+def is_indexed(samples: Any) -> bool:
+    """Whether a sample is at its position: not in a column of a frame, which may have an index of its own."""
+    return isinstance(samples, np.ndarray | list | tuple) or is_sparse(samples) or is_foreign(samples)
+
+
+def _dimensions(numbers: Any) -> int:
+    """Of weights or counts: 1, or 2 for a row a group."""
+    if numbers is None:
+        return 0
+    shape = getattr(numbers, "shape", None)
+    if shape is not None:
+        return len(shape)
+    first = next(iter(numbers), None) if isinstance(numbers, list | tuple) else None
+    return 1 + (isinstance(first, list | tuple) or getattr(first, "ndim", 0) > 0)
+
+
+# ------------------------------------------------------------------------------------------------------ one collection
+
+
+def source_of(samples: Any, kernel: Any, by: Any = None, weights: Any = None, counts: Any = None) -> Source:
+    """One collection, as users pass it.
+
+    Lists of texts of a collection that was read are its groups: then all texts are the samples.
+    """
+    if isinstance(samples, Collection):
+        samples.refuse_default(kernel)
+        left_out, labels = samples.skipped.count, samples.labels_by(by)
+        if samples.is_group:
+            if weights is not None or counts is not None:
+                raise InputError(
+                    "each sample is a list of texts, and weights or counts were given; expected texts of equal weight. "
+                    "Leave them away."
+                )
+            return replace(joined_source(samples.groups(by), kernel), left_out=left_out)
+        if weights is None and counts is None:
+            weights = samples.probabilities()
+        collection = Named(None, samples, len(samples))
+        source = Source(samples.samples, labels, weights, counts, (collection,), left_out)
+    else:
+        samples = frames.known(samples)
+        if by is not None and tables.has_columns(samples):
+            by = tables.labels(samples, by)
+        source = Source(samples, by, weights, counts)
+    if source.weighting is not None:
+        refuse_set(samples, source.weighting)
+        numbers = weights if counts is None else counts
+        check_alignment(source.samples, numbers, source.weighting, by_column=source.has_rows)
+    return source
+
+
+# ----------------------------------------------------------------------------------------------- several collections
+
+
+def joined_source(groups: Any, kernel_option: Any, weights: Any = None, rng: int = 0) -> Source:
+    """One collection of a mapping, a list, or an array of groups × items × columns; empty ones are groups, too."""
+    kernel: Kernel = as_kernel(kernel_option)
+    stack: Any = local(groups)
+    axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
+    has_groups = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
+    if not has_groups or is_table(groups) or is_sparse(groups) or tables.is_records(groups):
+        raise InputError(
+            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels (or the name of a "
+            "column), a mapping label → samples, a list of groups, or an array of groups × items × columns."
+        )
+    if isinstance(kernel, Precomputed | FromDistances):
+        raise InputError(
+            "the groups have a matrix each, which tells nothing of how similar items of different groups are; expected "
+            "one matrix of all items, and by=labels. For the score of each by itself use vendimeter.score_groups."
+        )
+    if isinstance(groups, Mapping):
+        groups = {name: _opened(name, samples, kernel_option) for name, samples in groups.items()}
+    labels, parts = split(
+        {name: _plain(part) for name, part in groups.items()} if isinstance(groups, Mapping) else groups
+    )
+    if isinstance(kernel_option, str) and kernel_option == "cosine":
+        for label, samples in zip(labels, parts, strict=True):
+            with in_group(label):
+                refuse_matrix(samples)
+    if axes == 3 and 0 not in stack.shape:  # a reshape makes no copy
+        joined = namespace(stack).reshape(stack, (stack.shape[0] * stack.shape[1], stack.shape[2]))
+        sizes = np.full(stack.shape[0], stack.shape[1])
+    elif axes and 0 in stack.shape:
+        raise EmptyError(f"samples has shape {shape_of(stack.shape)}; expected at least one group and item.")
+    else:
+        joined, sizes = join(parts)
+    passed = list(groups.values()) if isinstance(groups, Mapping) else parts
+    collections = tuple(map(Named, labels, passed, sizes.tolist()))
+    left_out = sum(one.skipped.count for one in passed if isinstance(one, Collection))
+    shares = _joint_weights(collections, weights)
+    return Source(joined, None, shares, None, collections, left_out)
+
+
+def is_several(samples: Any, by: Any, weights: Any, counts: Any) -> bool:
+    """Whether samples are groups given one by one: nothing says of which group the items of one collection are."""
+    if by is not None or isinstance(samples, Collection):
+        return False
+    raw = raw_weights(weights, counts, dimensions=2)
+    if raw is not None and raw.values.ndim == 1:
+        raise InputError(
+            f"{raw.name} go with one collection; expected by=labels with them, one number an item. For groups "
+            "given one by one, join them into one collection first.",
+            option=raw.name,
+        )
+    return raw is None
+
+
+def _opened(name: Any, samples: Any, kernel: Any) -> Any:
+    """A collection that was read as it is, after its checks; frames of any library as one that is known."""
+    if not isinstance(samples, Collection):
+        return frames.known(samples)
+    with in_group(name):
+        samples.refuse_default(kernel)
+        samples.one()
+    return samples
+
+
+def _plain(samples: Any) -> Any:
+    return samples.samples if isinstance(samples, Collection) else samples
+
+
+def _joint_weights(collections: Sequence[Named], weights: Any) -> np.ndarray | None:
+    """Probabilities of all items, where some collection has weights: each weighs as much as it has items."""
+    if weights is not None and not isinstance(weights, Mapping):
+        raise InputError(f"weights={brief(weights)}; expected a mapping from the names of the collections.")
+    names = [one.name for one in collections]
+    unexpected = next((name for name in weights or () if name not in names), None)
+    if unexpected is not None:
+        raise unknown("collection (in weights)", unexpected, names)
+    shares: list[np.ndarray | None] = []
+    for one in collections:
+        own = one.samples.probabilities() if isinstance(one.samples, Collection) else None
+        with in_group(one.name):
+            shares.append(
+                probabilities((weights or {}).get(one.name, own), None, one.size)[0] if one.size else None
+            )
+    if all(share is None for share in shares):
+        return None
+    total = sum(one.size for one in collections)
+    joint = [
+        np.full(one.size, 1 / total) if share is None else share * (one.size / total)
+        for one, share in zip(collections, shares, strict=True)
+    ]
+    combined = np.concatenate(joint)
+    return combined / combined.sum()
+
+
+# ------------------------------------------------------------------------------------------------ metrics of samples
 
 
 def collected(

@@ -13,6 +13,8 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief
 
 __all__ = [
+    "COSINE",
+    "SEED",
     "as_number",
     "byte_count",
     "bytes_shown",
@@ -23,6 +25,18 @@ __all__ = [
     "generator",
     "whole_number",
 ]
+
+
+class _DefaultName(str):
+    """A name that is the default of an option: it can be told from the same name that a user writes."""
+
+
+class _DefaultNumber(int):
+    """A number that is the default of an option: it can be told from the same number that a user writes."""
+
+
+COSINE = _DefaultName("cosine")  # the kernel where none is named
+SEED = _DefaultNumber(0)  # `rng` where none is given
 
 
 def as_number(value: Any) -> float:

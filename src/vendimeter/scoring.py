@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
 from vendimeter.data import frames, tables
-from vendimeter.data.arrays import is_sparse, is_table, length, refuse_set
-from vendimeter.data.collection import Collection, takes_collections
+from vendimeter.data.arrays import is_sparse, is_table, length
+from vendimeter.data.collection import Collection
 from vendimeter.data.devices import (
     is_foreign,
     is_real,
@@ -19,24 +18,20 @@ from vendimeter.data.devices import (
     namespace,
     wide_mode,
 )
-from vendimeter.data.groups import Grouping, join, read, split
-from vendimeter.data.tables import check_alignment
-from vendimeter.data.weights import probabilities, raw_weights
+from vendimeter.data.groups import Grouping, join, split
+from vendimeter.diversity import ORDERS, Diversity, diversity_of
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import refuse_matrix, similarity_of
+from vendimeter.intake import is_several, refuse_matrix
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
-from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief, in_group, shape_of, unknown
-from vendimeter.options import check_progress, check_rng
-from vendimeter.present.progress import Progress, showing
+from vendimeter.options import COSINE, SEED, check_rng
 from vendimeter.results.groups import GroupScores
-from vendimeter.results.score import Profile, Score, to_score
+from vendimeter.results.score import Profile, Score
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.batched import SMALL, matrix_batches
 from vendimeter.solvers.groups import SolvedGroups, add_batch, add_large, solve_groups
 from vendimeter.solvers.options import PRECISIONS, Solver
-from vendimeter.solvers.plan import Plan, Problem, choose, prepared, refuse
-from vendimeter.solvers.solve import exact_seconds, run
+from vendimeter.solvers.plan import Plan, Problem
 from vendimeter.spectrum import parse_orders
 
 __all__ = []
@@ -45,8 +40,6 @@ __all__ = []
 # --------------------------------------------------------------------------------------------------------------- score
 
 # The front door: score and profile.
-
-ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
 
 
 @overload
@@ -83,10 +76,9 @@ def score(
     rng: int = ...,
     progress: bool | None = ...,
 ) -> Profile: ...
-@takes_collections
 def score(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
@@ -97,7 +89,7 @@ def score(
     pivots: str = "random",
     memory: int | str | None = None,
     precision: str = "auto",
-    rng: int = 0,
+    rng: int = SEED,
     progress: bool | None = None,
 ) -> Score | Profile:
     """The Vendi Score: how many effectively different items there are.
@@ -107,10 +99,11 @@ def score(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items: rows of an array of shape (n, d), a SciPy sparse array, a list of anything the kernel can compare,
         a table (pandas, polars, Arrow, dict of columns, list of records) for kernels that name columns, or what
-        `vendimeter.read` gives, with its weights. With ``kernel="precomputed"`` the similarity matrix.
+        `vendimeter.read` gives, with its weights. With ``kernel="precomputed"`` the similarity matrix. Or a
+        `Diversity`, which has its own kernel, weights, solver and rng, and answers from what it keeps.
     kernel : str, Kernel or callable
         What makes two items similar: a name (``"cosine"``, ``"rbf"``, ``"ngram"``, ``"jaccard"``, …), a kernel from
         `vendimeter.kernels`, or a function k(a, b) of two items.
@@ -177,35 +170,36 @@ def score(
     >>> round(vm.score([1, 2, 9], kernel=lambda a, b: float(a % 2 == b % 2)), 4)
     1.8899
     """
-    began = time.perf_counter()
-    orders, several = parse_orders(q)
-    rng = check_rng(rng)
     solver = Solver(tol, confidence, method, pivots, memory, precision)  # type: ignore[arg-type]
-    check_progress(progress)
-    if method == "random-features":
-        kernel = stand_in(as_kernel(kernel), seed=rng)
-    _check_weighted(samples, weights, counts)
-    with wide_mode(precision, samples), showing(progress):
-        similarity = similarity_of(samples, kernel, rng)
-        p, n = probabilities(weights, counts, similarity.n)
-        with Progress("vendimeter", progress) as bar:
-            chosen, solution = run(Problem(similarity, p, orders, solver, rng), bar.step)
-    seconds = {"seconds": round(time.perf_counter() - began, 4)} | exact_seconds(chosen)
-    solution = replace(solution, notes=solution.notes | seconds)
-    scores = [to_score(solution, chosen, order, n, similarity.kernel) for order in orders]
-    return Profile(scores) if several else scores[0]
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, solver=solver, rng=rng)
+    return diversity.score(q, tol=tol, progress=progress)
 
 
-def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options: Any) -> Profile:
+def profile(
+    samples: Any,
+    kernel: Any = COSINE,
+    *,
+    q: Any = ORDERS,
+    weights: Any = None,
+    counts: Any = None,
+    tol: float | None = None,
+    confidence: float = 0.95,
+    method: str = "auto",
+    pivots: str = "random",
+    memory: int | str | None = None,
+    precision: str = "auto",
+    rng: int = SEED,
+    progress: bool | None = None,
+) -> Profile:
     """Scores of all orders q from one spectrum: the diversity profile of the collection.
 
     Parameters
     ----------
-    samples, kernel
+    samples, kernel, weights, counts
         As for `vendimeter.score`.
     q : list of float or str
         The orders.
-    **options
+    tol, confidence, method, pivots, memory, precision, rng, progress
         As for `vendimeter.score`.
 
     Examples
@@ -214,22 +208,14 @@ def profile(samples: Any, kernel: Any = "cosine", *, q: Any = ORDERS, **options:
     >>> vm.profile(["a", "a", "b", "c"], kernel="match", q=[0, 1, 2, "inf"])
     Profile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4, method='gram', level='deterministic')
     """
-    return score(samples, kernel, q=parse_orders(q)[0], **options)
+    solver = Solver(tol, confidence, method, pivots, memory, precision)  # type: ignore[arg-type]
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, solver=solver, rng=rng)
+    return diversity.profile(q, tol=tol, progress=progress)
 
 
-def _check_weighted(samples: Any, weights: Any, counts: Any) -> None:
-    """Weights and counts go by position."""
-    if weights is not None or counts is not None:
-        refuse_set(samples, "weights and counts")
-        check_alignment(
-            samples, weights if counts is None else counts, "weights" if counts is None else "counts"
-        )
-
-
-@takes_collections
 def plan(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
@@ -240,7 +226,7 @@ def plan(
     pivots: str = "random",
     memory: int | str | None = None,
     precision: str = "auto",
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Plan:
     """What `score` would do with the same arguments, and why, before anything is computed.
 
@@ -271,19 +257,9 @@ def plan(
     exact: 64 columns are no more than 1000 rows: the 64×64 matrix of features
       about 5.4e+06 operations, 96.1 MiB
     """
-    orders, _ = parse_orders(q)
-    rng = check_rng(rng)
     solver = Solver(tol, confidence, method, pivots, memory, precision)  # type: ignore[arg-type]
-    if method == "random-features":
-        kernel = stand_in(as_kernel(kernel), seed=rng)
-    _check_weighted(samples, weights, counts)
-    with wide_mode(precision, samples):
-        similarity = similarity_of(samples, kernel, rng)
-        p, _ = probabilities(weights, counts, similarity.n)
-        problem = prepared(Problem(similarity, p, orders, solver, rng))
-        chosen = choose(problem)
-        refuse(problem)
-        return chosen
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, solver=solver, rng=rng)
+    return diversity.plan(q, tol=tol)
 
 
 # -------------------------------------------------------------------------------------------------------- score groups
@@ -291,7 +267,7 @@ def plan(
 
 def score_groups(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     by: Any = None,
     q: Any = 1,
@@ -299,7 +275,7 @@ def score_groups(
     counts: Any = None,
     method: str = "auto",
     precision: str = "auto",
-    rng: int = 0,
+    rng: int = SEED,
 ) -> GroupScores:
     """The score of every group of a collection, thousands of them at once.
 
@@ -342,51 +318,25 @@ def score_groups(
     orders, several = parse_orders(q)
     request = Request(orders, precision, check_rng(rng))
     left_out = 0
-    if isinstance(samples, Collection):
-        collection, labels = samples, samples.labels_by(by)
-        collection.refuse_default(kernel)
-        left_out = collection.skipped.count
-        if collection.is_group:
-            found = _score_groups(collection.groups(by), kernel, None, weights, counts, request)
-        else:
-            own = weights is not None or counts is not None
-            mass = weights if own else collection.probabilities()
-            with collection.placed():
-                found = _score_groups(collection.samples, kernel, labels, mass, counts, request)
-    else:
-        samples = frames.known(samples)
-        with wide_mode(precision, samples):
-            found = _score_groups(samples, kernel, by, weights, counts, request)
-    return GroupScores(*found, several, left_out)
+    if isinstance(samples, Collection) and samples.is_group:
+        samples.refuse_default(kernel)
+        left_out = samples.skipped.count
+        is_several(None, None, weights, counts)
+        samples, by = samples.groups(by), None
+    elif isinstance(samples, Diversity | Collection) or not is_several(samples, by, weights, counts):
+        solver = Solver(method=method, precision=precision)
+        diversity = diversity_of(
+            samples, kernel, weights=weights, counts=counts, by=by, solver=solver, rng=rng
+        )
+        return diversity.group_scores(q)
+    samples = frames.known(samples)
+    with wide_mode(precision, samples):
+        return GroupScores(*_separate(samples, kernel, request), several, left_out)
 
 
 Found = tuple[
     Sequence[Hashable], SolvedGroups, Kernel
 ]  # the labels, what was found, and the kernel as fitted
-
-
-def _score_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, request: Request) -> Found:
-    mass = raw_weights(weights, counts, dimensions=2)
-    if by is None and (mass is None or mass.values.ndim == 1):
-        if mass is not None:
-            raise InputError(
-                f"{mass.name} go with one collection; expected by=labels with them, one number an item. For "
-                "groups given one by one, join them into one collection first."
-            )
-        return _separate(samples, kernel, request)
-    if tables.has_columns(samples):
-        by = tables.labels(samples, by)
-    refuse_set(samples, "labels")
-    table = mass is not None and mass.values.ndim == 2
-    given = weights if counts is None else counts
-    tables.check_alignment(samples, given, "weights" if counts is None else "counts", by_column=table)
-    if not table:
-        tables.check_alignment(samples, by, "by")
-    elif by is None and hasattr(given, "index") and hasattr(given, "columns"):
-        by = given.index  # the rows of a pandas frame have names
-    similarity = similarity_of(samples, kernel, request.rng)
-    groups = read(by, similarity.n, mass)
-    return groups.labels, request.solved(similarity, groups), similarity.kernel
 
 
 @dataclass(frozen=True)

@@ -357,8 +357,8 @@ def test_the_result_is_frozen_and_plain():
 def test_the_items_are_kept_and_not_copied():
     data = rows(30, 4)
     found = vm.modes(data)
-    assert found._items is data
-    assert "_items" not in json.dumps(found.to_dict())
+    assert found.diversity.samples is data
+    assert "diversity" not in json.dumps(found.to_dict())
 
 
 def test_the_same_seed_gives_the_same_modes(monkeypatch):

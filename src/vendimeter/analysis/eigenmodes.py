@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vendimeter.analysis.orderings import ordering
-from vendimeter.data import frames, tables
-from vendimeter.data.arrays import refuse_set
-from vendimeter.data.collection import Collection
-from vendimeter.data.groups import Grouping, read
+from vendimeter.data.groups import Grouping
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief, printable
-from vendimeter.options import as_number, check_rng, whole_number
+from vendimeter.options import COSINE, SEED, as_number, whole_number
 from vendimeter.results.base import Result, frozen, plain
-from vendimeter.similarity import Similarity
-from vendimeter.solvers.eigenvectors import leading
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
@@ -45,22 +40,18 @@ class Modes(Result):
 
     Attributes
     ----------
-    n : int
-        How many items; with counts, their sum.
+    diversity : Diversity
+        What they are the modes of.
     shares : ndarray, shape (k,)
         The eigenvalues, which sum to 1 over all modes, from large to small.
     loadings : ndarray, shape (items, k)
         The coordinates y of the items along the modes; the squares of a row sum to 1 over all modes. The loading of
         largest size is positive in every mode.
-    weights : ndarray, shape (items,)
-        The probabilities of the items.
     residuals : ndarray, shape (k,)
         Bounds on ‖ρu − λu‖: how far each is from an eigenvector, rounding among it.
     degenerate : ndarray of bool, shape (k,)
         Whether the eigenvalue cannot be told from the one before or after, so that the vector is arbitrary within the
         space that they span.
-    labels : list or None
-        The labels, in order of first appearance.
     composition : ndarray, shape (k, labels), or None
         Which labels a mode is made of: the share of each in Σ p y². A row sums to 1; an item of several labels is
         divided among them, and one of none is in none.
@@ -72,8 +63,6 @@ class Modes(Result):
         "gram" (all eigenvectors of the d×d matrix of features), "eigh" (of the n×n matrix) or "krylov" (leading ones).
     settled : bool
         Whether the residuals of "krylov" got as small as they were meant to.
-    kernel : str
-        The kernel with its fitted parameters.
 
     Examples
     --------
@@ -83,27 +72,39 @@ class Modes(Result):
     2 leading modes hold 100% of the spectrum of 3 items: 66.7%, 33.3%. Mode 0: 50% x, 50% y. Mode 1: 100% y.
     """
 
-    n: int
+    diversity: Diversity = field(repr=False)
     shares: np.ndarray = field(repr=False)
     loadings: np.ndarray = field(repr=False)
-    weights: np.ndarray = field(repr=False)
     residuals: np.ndarray = field(repr=False)
     degenerate: np.ndarray = field(repr=False)
-    labels: list[Hashable] | None = field(repr=False)
     composition: np.ndarray | None = field(repr=False)
     label_loadings: np.ndarray | None = field(repr=False)
     shown: int = field(repr=False)
     method: str
     settled: bool
-    kernel: str
-    _items: Any = field(repr=False)
-    _kind: str | None = field(repr=False)
-    _similarity: Similarity = field(repr=False)
-    _groups: Grouping | None = field(repr=False)
-    _rng: int = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.shares)
+
+    @property
+    def n(self) -> int:
+        """How many items there are; with counts, their sum."""
+        return self.diversity.count
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The probabilities of the items."""
+        return frozen(self.diversity.shares)
+
+    @property
+    def labels(self) -> list[Hashable] | None:
+        """The labels, in order of first appearance; None where there are none."""
+        return None if self.diversity.groups is None else list(self.diversity.groups.labels)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel with its fitted parameters."""
+        return repr(self.diversity.similarity.kernel)
 
     @property
     def vectors(self) -> np.ndarray:
@@ -170,9 +171,9 @@ class Modes(Result):
             order,
             len(self.weights),
             coordinates=lambda: self.loadings,
-            items=self._items,
-            groups=self._groups,
-            rng=self._rng,
+            items=self.diversity.samples,
+            groups=self.diversity.groups,
+            rng=self.diversity.rng,
         )
 
     # ------------------------------------------------------------------------------------------------- in words
@@ -194,7 +195,7 @@ class Modes(Result):
             )
         if not self.settled:
             sentences.append(f"The vectors have not settled: residuals are up to {self.residuals.max():.1e}.")
-        if self.labels is not None:
+        if self.composition is not None:
             sentences.extend(
                 f"Mode {a}: {self._describe_labels(a)}." for a in range(min(SUMMARY_COUNT, len(self)))
             )
@@ -277,7 +278,12 @@ class Modes(Result):
         from vendimeter.plots.matrices import matrix_of
 
         return matrix_of(
-            self._similarity, self.ordering(order), groups=self._groups, named=order, most=most, ax=ax
+            self.diversity.similarity,
+            self.ordering(order),
+            groups=self.diversity.groups,
+            named=order,
+            most=most,
+            ax=ax,
         )
 
 
@@ -288,14 +294,14 @@ def _plain(label: Any) -> Any:
 
 def modes(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     k: int = 10,
     exemplars: int = 8,
     by: Any = None,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Modes:
     """The leading modes of a collection: eigenvectors of its similarities, their shares, and the items at their ends.
 
@@ -305,7 +311,7 @@ def modes(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -361,37 +367,15 @@ def modes(
     >>> [words[i] for i in found.exemplars(1, 2).high]
     ['bee', 'bee']
     """
-    if isinstance(samples, Collection):
-        by, kind = samples.labels_by(by), samples.kind
-    else:
-        samples, kind = frames.known(samples), None
-        if by is not None and tables.has_columns(samples):
-            by = tables.labels(samples, by)
-    return _modes(
-        samples, kernel, k=k, exemplars=exemplars, by=by, kind=kind, weights=weights, counts=counts, rng=rng
-    )
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, by=by, rng=rng)
+    return diversity.modes(k=k, exemplars=exemplars)
 
 
-@collected
-def _modes(
-    samples: Any,
-    kernel: Any = "cosine",
-    *,
-    k: Any,
-    exemplars: Any,
-    by: Any,
-    kind: str | None,
-    weights: Any = None,
-    counts: Any = None,
-    rng: Any = 0,
-) -> Modes:
-    k, shown, rng = whole_number(k, "k"), whole_number(exemplars, "exemplars"), check_rng(rng)
-    if by is not None:
-        refuse_set(samples, "labels")
-        tables.check_alignment(samples, by, "by")
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    groups = None if by is None else read(by, similarity.n, None)
-    eigen = leading(similarity, shares, k, rng)
+def modes_of(diversity: Diversity, *, k: Any, exemplars: Any) -> Modes:
+    """The leading modes of a collection; see `modes`."""
+    k, exemplars = whole_number(k, "k"), whole_number(exemplars, "exemplars")
+    groups, shares = diversity.groups, diversity.shares
+    eigen = diversity.eigenvectors(k)
     count = min(k, len(eigen.values))
     loadings = eigen.coordinates[:, :count]
     peaks = loadings[np.abs(loadings).argmax(axis=0), np.arange(count)]
@@ -400,24 +384,16 @@ def _modes(
     if groups is not None:
         composition, label_loadings = map(frozen, _label_composition(groups, loadings, shares))
     return Modes(
-        n=n,
+        diversity=diversity,
         shares=frozen(eigen.values[:count]),
         loadings=frozen(loadings),
-        weights=frozen(shares),
         residuals=frozen(eigen.residuals[:count]),
         degenerate=frozen(_degenerate(eigen.values, eigen.residuals)[:count]),
-        labels=None if groups is None else list(groups.labels),
         composition=composition,
         label_loadings=label_loadings,
-        shown=shown,
+        shown=exemplars,
         method=eigen.method,
         settled=eigen.settled,
-        kernel=repr(similarity.kernel),
-        _items=samples,
-        _kind=kind,
-        _similarity=similarity,
-        _groups=groups,
-        _rng=rng,
     )
 
 

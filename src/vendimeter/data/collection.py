@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,12 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vendimeter.data import frames
 from vendimeter.data.arrays import take, to_list
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, printable, shape_of, unknown
 
-__all__ = ["KINDS", "Broken", "Collection", "joined", "takes_collections"]
+__all__ = ["KINDS", "Broken", "Collection", "joined"]
 
 KEPT = 1000  # records that are remembered by place and reason; more are only counted
 
@@ -234,11 +232,6 @@ class Collection:
         if self._place is not None and error.item is not None and error.item < len(self):
             error.at(place=self._place(error.item))
 
-    def noted(self, found: Any) -> Any:
-        """A score with the number of records that were left out in its diagnostics, if there are any."""
-        count = self.skipped.count
-        return found.noted(left_out=count) if count and hasattr(found, "noted") else found
-
     def refuse_default(self, kernel: Any) -> None:
         """The default kernel takes vectors; a collection that is known to be of another kind has its own."""
         default = KINDS.get(self.kind or "vectors", "cosine")
@@ -310,24 +303,6 @@ class Collection:
         with np.errstate(over="ignore"):
             total = weights.sum()
         return weights / total if 0 < total < np.inf else weights
-
-
-def takes_collections(function: _F) -> _F:
-    """Let a function of samples take a `Collection`: its samples, and its weights unless others are given."""
-
-    @functools.wraps(function)
-    def wrapper(samples: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(samples, Collection):
-            return function(frames.known(samples), *args, **options)
-        samples.refuse_default(args[0] if args else options.get("kernel", "cosine"))
-        own_weights = samples.probabilities()
-        if own_weights is not None and options.get("weights") is None and options.get("counts") is None:
-            options["weights"] = own_weights
-        with samples.placed():
-            result = function(samples.one(), *args, **options)
-        return samples.noted(result)
-
-    return wrapper  # type: ignore[return-value]
 
 
 @dataclass

@@ -127,15 +127,15 @@ def exemplars(
     """
     _check_modes(found)
     check_kind(kind)
-    drawn_items = found._items if items is None else items
+    drawn_items = found.diversity.samples if items is None else items
     if items is not None and length(items) != len(found.weights):
         raise InputError(
             f"items has {length(items)} entries and there are {len(found.weights)} samples; expected one an item."
         )
     selected = _select_modes(found, modes)
     first = item_at(drawn_items, int(found.exemplars(selected[0], 1).high[0]))
-    drawn_kind = kind or (found._kind if items is None and found._kind in CELLS else None)
-    drawn_kind = drawn_kind or kind_of(first, found._similarity.kernel if items is None else None)
+    drawn_kind = kind or (found.diversity.kind if items is None and found.diversity.kind in CELLS else None)
+    drawn_kind = drawn_kind or kind_of(first, found.diversity.similarity.kernel if items is None else None)
     per_end = min(found.shown, DEFAULT_COUNTS[drawn_kind]) if count is None else whole_number(count, "count")
     width, height = CELLS[drawn_kind]
     ends = [found.exemplars(a, per_end) for a in selected]

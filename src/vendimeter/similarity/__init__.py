@@ -2,7 +2,7 @@
 
 - `Features`: vectors φ with K = ΦΦᵀ, most often `FeatureRows`. Nothing n×n is built unless that is the smaller side.
 - `Matrix`: K itself, dense or sparse.
-- `Pairwise`: blocks of k(A, B) on demand.
+- `Pairwise`: blocks of k(A, B) on demand; `Remembered` computes each pair only once.
 
 Each offers ``block(rows, cols)``, a dense float64 block of K, and ``rounding``, a bound on the error of its entries
 against the mathematical kernel of the given samples. A similarity made by a kernel of this package is *trusted*: its
@@ -15,6 +15,7 @@ from vendimeter.similarity.base import Calls, Index, Similarity, coarsest, parts
 from vendimeter.similarity.features import FeatureRows, Features, row_keys
 from vendimeter.similarity.matrix import Matrix, checked_matrix, materialized
 from vendimeter.similarity.pairwise import Pairwise
+from vendimeter.similarity.remembered import Remembered
 
 __all__ = [
     "Calls",
@@ -23,6 +24,7 @@ __all__ = [
     "Index",
     "Matrix",
     "Pairwise",
+    "Remembered",
     "Similarity",
     "checked_matrix",
     "coarsest",

@@ -13,6 +13,7 @@ its width, where a single vector finds one.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,7 @@ from vendimeter.solvers.krylov import Krylov, gaussian
 from vendimeter.solvers.operators import Blocks, Operator, operator_of, side_by_side
 from vendimeter.solvers.plan import DEVICE_MEMORY, EXACT_SIDE, collapse, same_items
 
-__all__ = ["Decomposition", "Leading", "decompose", "leading"]
+__all__ = ["Decomposition", "Leading", "decompose", "leading", "takes_all"]
 
 SPARSE_WIDTH = 4096  # columns of sparse features up to which their d×d matrix is dense
 LIGHT = 1e-8  # of the mean weight: the coordinates of lighter items come from their similarities
@@ -85,8 +86,25 @@ class Decomposition(ABC):
         """Numbers of working memory an item needs while its coordinates are computed."""
         return 0
 
+    @property
+    def bytes(self) -> int:
+        """The memory that the eigenvectors take."""
+        return 0
 
-def decompose(similarity: Similarity, weights: np.ndarray | None, *, most: int = EXACT_SIDE) -> Decomposition:
+    def leading(self, count: int) -> Leading:
+        """The `count` leading eigenpairs and the one after, or as many as are not 0."""
+        spectrum: Any = self.solution.spectrum
+        kept_count = _kept_count(spectrum.eigenvalues, spectrum.rank_threshold, count)
+        coordinates = np.empty((self.n, kept_count))
+        for block in self.parts():
+            coordinates[block] = to_host(self.coordinates(block, kept_count))
+        errors = np.full(kept_count, spectrum.error)
+        return Leading(spectrum.eigenvalues[:kept_count], coordinates, errors, True, self.solution.method)
+
+
+def decompose(
+    similarity: Similarity, weights: np.ndarray | None, *, most: int | None = None
+) -> Decomposition:
     """All eigenvalues and eigenvectors of ρ.
 
     Parameters
@@ -95,9 +113,10 @@ def decompose(similarity: Similarity, weights: np.ndarray | None, *, most: int =
         Of n items.
     weights : ndarray of shape (n,), optional
         Their probabilities.
-    most : int
+    most : int, optional
         The largest side of a dense matrix that is decomposed; `TooLargeError` beyond.
     """
+    most = EXACT_SIDE if most is None else most
     if isinstance(similarity, Features):
         wide = SPARSE_WIDTH if similarity.sparse else most
         if similarity.width <= min(similarity.n, wide):
@@ -163,6 +182,10 @@ class _ColumnDecomposition(Decomposition):
     def _working_numbers(self) -> int:
         return 0 if self._features.sparse else self._features.width
 
+    @property
+    def bytes(self) -> int:
+        return 8 * math.prod(self._vectors.shape)
+
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         return self._features.rows(index) @ self._vectors[:, :count]
 
@@ -189,6 +212,10 @@ class _RowDecomposition(Decomposition):
         self._row_of_item = (
             np.where(is_light[row_of_item], -1, row_of_item) if is_light.any() else row_of_item
         )
+
+    @property
+    def bytes(self) -> int:
+        return 8 * math.prod(self._vectors.shape)
 
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         items = positions_of(index, self.n)
@@ -262,32 +289,24 @@ def leading(similarity: Similarity, shares: np.ndarray, count: int, rng: int) ->
     """The `count` leading eigenpairs of ρ and the one after, or as many as are not 0."""
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
-    if isinstance(similarity, Features) and similarity.width <= min(similarity.n, SMALL):
-        return _leading_of_all(similarity, shares, count)
-    narrow = isinstance(similarity, Features) and similarity.width < similarity.n
     index: np.ndarray | None = None if shares.all() else np.flatnonzero(shares)
     weights: np.ndarray | None = shares if index is None else shares[index]
+    narrow = isinstance(similarity, Features) and similarity.width < similarity.n
     if not isinstance(similarity, Matrix) and not narrow:
         index, weights = collapse(similarity, index, weights)
-    size = similarity.n if index is None else len(index)
-    if (size <= SMALL and not narrow) or similarity.policy.project:
-        return _leading_of_all(similarity, shares, count)
+    if takes_all(similarity, similarity.n if index is None else len(index)):
+        uniform = bool((shares == shares[0]).all())
+        return decompose(similarity, None if uniform else shares).leading(count)
     assert weights is not None
     return _leading_by_products(similarity, shares, index, weights, count, rng)
 
 
-def _leading_of_all(similarity: Similarity, shares: np.ndarray, count: int) -> Leading:
-    uniform = bool((shares == shares[0]).all())
-    decomposition = decompose(similarity, None if uniform else shares, most=EXACT_SIDE)
-    spectrum: Any = decomposition.solution.spectrum
-    kept_count = _kept_count(spectrum.eigenvalues, spectrum.rank_threshold, count)
-    coordinates = np.empty((similarity.n, kept_count))
-    for block in decomposition.parts():
-        coordinates[block] = to_host(decomposition.coordinates(block, kept_count))
-    errors = np.full(kept_count, spectrum.error)
-    return Leading(
-        spectrum.eigenvalues[:kept_count], coordinates, errors, True, decomposition.solution.method
-    )
+def takes_all(similarity: Similarity, distinct: int) -> bool:
+    """Whether some eigenvectors are found by computing all; `distinct` is how many different items there are."""
+    narrow = isinstance(similarity, Features) and similarity.width < similarity.n
+    if isinstance(similarity, Features) and similarity.width <= min(similarity.n, SMALL):
+        return True
+    return (distinct <= SMALL and not narrow) or similarity.policy.project
 
 
 def _leading_by_products(

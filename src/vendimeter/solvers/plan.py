@@ -56,7 +56,8 @@ class Problem:
     """What was asked for, with the similarity of the samples.
 
     `index` are the positions of the items that are left when those of no weight are dropped and identical ones are
-    collapsed, or None for all of them; `weights` are theirs, or None for uniform ones.
+    collapsed, or None for all of them; `weights` are theirs, or None for uniform ones. `kept` are bytes of the memory
+    that are taken already.
     """
 
     similarity: Similarity
@@ -66,6 +67,7 @@ class Problem:
     rng: int = 0
     index: np.ndarray | None = None
     collapsed: bool = False
+    kept: int = 0
 
     @property
     def size(self) -> int:
@@ -74,10 +76,11 @@ class Problem:
 
     @property
     def budget(self) -> int:
-        """Working memory in bytes."""
-        if self.solver.memory is not None:
-            return self.solver.memory
-        return HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
+        """Working memory in bytes, beside what is kept."""
+        memory = self.solver.memory
+        if memory is None:
+            memory = HOST_MEMORY if self.similarity.like is None else DEVICE_MEMORY
+        return max(memory - self.kept, 1)
 
     @property
     def remaining(self) -> Similarity:
@@ -194,7 +197,7 @@ def choose(problem: Problem) -> Plan:
         _refuse_without_all(problem, project)
         return replace(with_some[solver.method](), considered=(exact,))
     is_small = model.exact_size <= (EXACT_SIDE if solver.tol is None else EXACT_WITH_TOL)
-    fits = solver.memory is None or exact.bytes <= solver.memory
+    fits = solver.memory is None or exact.bytes <= problem.budget
     is_slow = model.cost >= SLOW and solver.tol is not None and isinstance(problem.similarity, Pairwise)
     exact_only = solver.method in ("exact", "random-features") or project or 0.0 in problem.orders
     if exact_only:

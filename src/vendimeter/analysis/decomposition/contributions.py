@@ -12,8 +12,8 @@ import numpy as np
 
 from vendimeter.analysis.decomposition.leave_one_out import Removal, removal
 from vendimeter.data.devices import move, namespace, to_host
-from vendimeter.intake import collected, measured
-from vendimeter.options import check_flag, whole_number
+from vendimeter.diversity import Diversity, diversity_of
+from vendimeter.options import COSINE, SEED, check_flag, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
 from vendimeter.results.score import Score, number, order_name
@@ -35,16 +35,15 @@ OUTSIDE_TOLERANCE = 1e-8  # squared part of an item outside the span of the othe
 ZERO_ENTROPY = 1e-12  # an entropy up to this is rounding, where the rank is 1
 
 
-@collected
 def contributions(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
     leave_one_out: bool = True,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Contributions:
     """What each sample contributes to the score: its share of the entropy, and the score without it.
 
@@ -54,7 +53,7 @@ def contributions(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -107,12 +106,17 @@ def contributions(
     >>> found.rarest(1), found.redundant(2)
     (array([3]), array([0, 1]))
     """
-    order = parse_order(q)
-    leave_one_out = check_flag(leave_one_out, "leave_one_out")
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    uniform = weights is None and counts is None
-    decomposition = decompose(similarity, None if uniform else shares)
-    removed_weights = shares if counts is None else np.where(shares > 0, 1 / n, 0.0)
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    return diversity.contributions(q=q, leave_one_out=leave_one_out)
+
+
+def contributions_of(diversity: Diversity, *, q: Any, leave_one_out: Any) -> Contributions:
+    """What each sample contributes to the score; see `contributions`."""
+    order, leave_one_out = parse_order(q), check_flag(leave_one_out, "leave_one_out")
+    similarity, shares, n = diversity.similarity, diversity.shares, diversity.count
+    decomposition = diversity.decomposition()
+    has_counts = diversity.weighting == "counts"
+    removed_weights = np.where(shares > 0, 1 / n, 0.0) if has_counts else shares
     entropy_shares = EntropyShares(
         decomposition.solution, order, float(removed_weights[removed_weights > 0].min()), leave_one_out
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vendimeter.analysis.family import scored
+from vendimeter.diversity import Diversity
 from vendimeter.results.score import Score
-from vendimeter.similarity import Matrix, Pairwise, Similarity, materialized
-from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import EXACT_SIDE, same_items
+from vendimeter.similarity import Matrix, Pairwise, materialized
+from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = ["Clusters", "DistinctItems"]
 
@@ -39,14 +39,8 @@ class DistinctItems:
 
     Parameters
     ----------
-    similarity : Similarity
-        Of the samples.
-    shares : ndarray
-        The probability of each.
-    n : int
-        How many items they stand for.
-    weighted, counted : bool
-        Whether the probabilities come from weights, or from counts.
+    diversity : Diversity
+        The samples.
 
     Attributes
     ----------
@@ -60,26 +54,20 @@ class DistinctItems:
         How many items there are in all.
     """
 
-    def __init__(
-        self,
-        similarity: Similarity,
-        shares: np.ndarray,
-        n: int,
-        *,
-        weighted: bool = False,
-        counted: bool = False,
-    ):
-        self._shares, self._n_items, self._weighted = shares, n, weighted
-        self._present = np.flatnonzero(shares)
-        first, self._distinct_index = same_items(similarity, self._present)
-        self.first_positions = self._present[first]
+    def __init__(self, diversity: Diversity):
+        self._diversity, self._shares = diversity, diversity.shares
+        self._weighted = diversity.weighting == "weights"
+        self._present = np.flatnonzero(self._shares)
+        self.first_positions, self._distinct_index = diversity.distinct
+        similarity = diversity.similarity
         if isinstance(similarity, Matrix):
             similarity = similarity.checked()
         self.similarity = (
             similarity if len(self.first_positions) == similarity.n else similarity.take(self.first_positions)
         )
+        counted = diversity.weighting == "counts"
         ones = np.ones(len(self._present))
-        self._counts = np.rint(shares[self._present] * n) if counted else ones
+        self._counts = np.rint(self._shares[self._present] * diversity.count) if counted else ones
         self.repeats = np.bincount(self._distinct_index, self._counts).astype(np.int64)
         self.n = int(self.repeats.sum())
 
@@ -103,7 +91,7 @@ class DistinctItems:
         several = several[np.lexsort((firsts[several], -sizes[several]))]
         return Clusters([positions[starts[k] : ends[k]] for k in several], sizes[several], firsts)
 
-    def scores(self, firsts: np.ndarray, q: float, tol: float | None, rng: int) -> tuple[Score, Score]:
+    def scores(self, firsts: np.ndarray, q: float, tol: float | None) -> tuple[Score, Score]:
         """The score of all items, and the score of the samples at `firsts` alone."""
         uniform = not self._weighted and (self.repeats == self.repeats[0]).all()
         joint_weights = None
@@ -112,8 +100,15 @@ class DistinctItems:
             sizes = np.bincount(self._distinct_index)
             # Pairwise summation: a running sum of a million small weights would lose four digits.
             joint_weights = np.add.reduceat(self._shares[self._present][order], np.cumsum(sizes) - sizes)
-        solver = Solver(tol)
-        score = scored(self.similarity, joint_weights, q, self._n_items, solver=solver, rng=rng)
+        diversity = self._diversity
+        solver, rng = (
+            replace(diversity.solver, tol=diversity.solver.tol if tol is None else tol),
+            diversity.rng,
+        )
+        if diversity.keeps:
+            score = diversity.score(q, tol=tol, progress=False)
+        else:
+            score = scored(self.similarity, joint_weights, q, diversity.count, solver=solver, rng=rng)
         if len(firsts) == self.n:
             return score, score
         weights = None

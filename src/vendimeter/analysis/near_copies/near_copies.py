@@ -16,14 +16,15 @@ import numpy as np
 from vendimeter.analysis.near_copies.distinct import DistinctItems
 from vendimeter.analysis.near_copies.hashing import Recall, hashed_clusters
 from vendimeter.analysis.near_copies.pairs import Levels, Pairs, choose_levels, pairs_within, similar_pairs
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief, unknown
-from vendimeter.options import as_number, check_flag, check_rng
+from vendimeter.options import COSINE, SEED, as_number, check_flag
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, duration, number, percentage
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.solvers.edges import join_components
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import parse_orders
 
 if TYPE_CHECKING:
@@ -194,10 +195,9 @@ class Duplicates(Result):
         return plot_duplicates(self, ax)
 
 
-@collected
 def duplicates(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     threshold: float = 0.95,
     q: Any = 1,
@@ -207,7 +207,7 @@ def duplicates(
     recall: float = 0.99,
     scores: bool = True,
     tol: float | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Duplicates:
     """Identical items and near copies: clusters of them, which items to drop, and what they cost in diversity.
 
@@ -216,7 +216,7 @@ def duplicates(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -283,13 +283,18 @@ def duplicates(
     >>> print(vm.duplicates(["a", "a", "b", "c"], "match"))
     1 of 4 items is a near copy: each is joined to one that is kept by a similarity of 0.95 or more, or by a ...
     """
-    options = SearchOptions.of(threshold, method, recall, scores)
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    return diversity.duplicates(
+        threshold=threshold, q=q, method=method, recall=recall, scores=scores, tol=tol
+    )
+
+
+def duplicates_of(diversity: Diversity, options: SearchOptions, *, q: Any, tol: Any) -> Duplicates:
+    """Identical items and near copies, and what they cost; see `duplicates`."""
     orders, is_list = parse_orders(q)
     if is_list:
         raise InputError(f"q={brief(q)}; expected one order, such as 1 or 'inf'.")
-    seed = check_rng(rng)
-    similarity, shares, n = measured(samples, kernel, weights, counts, seed)
-    items = DistinctItems(similarity, shares, n, weighted=weights is not None, counted=counts is not None)
+    items = DistinctItems(diversity)
     chosen_method = search_method(items.similarity, options.method)
     if options.scores:
         items.materialize()
@@ -298,12 +303,14 @@ def duplicates(
         pairs = similar_pairs(items.similarity, levels, entries, "near copies")
         clustering, measured_recall = join_pairs(pairs, items.repeats), Recall(1.0)
     else:
-        clustering, measured_recall = cluster_by_hashing(items, levels, options, seed)
+        clustering, measured_recall = cluster_by_hashing(items, levels, options, diversity.rng)
     clusters, identical = items.clusters_of(clustering.near), items.clusters_of(clustering.same)
     redundant = np.sort(
         np.concatenate([np.empty(0, dtype=np.int64), *(members[1:] for members in clusters.members)])
     )
-    score, without = items.scores(clusters.firsts, orders[0], tol, seed) if options.scores else (None, None)
+    score, without = (
+        items.scores(clusters.firsts, orders[0], Solver(tol).tol) if options.scores else (None, None)
+    )
     return Duplicates(
         items.n,
         options.threshold,
@@ -318,8 +325,8 @@ def duplicates(
         [positions.tolist() for positions in identical.members],
         frozen(clusters.sizes),
         frozen(redundant),
-        frozen(np.setdiff1d(np.flatnonzero(shares), redundant, assume_unique=True)),
-        similarity.n,
+        frozen(np.setdiff1d(np.flatnonzero(diversity.shares), redundant, assume_unique=True)),
+        diversity.n,
     )
 
 

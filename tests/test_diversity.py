@@ -1,0 +1,262 @@
+"""`Diversity`: what it is made of, that each thing is computed once, and that it answers as the functions do."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vendimeter as vm
+from vendimeter.errors import EmptyError, InputError
+from vendimeter.similarity import Matrix
+
+CAPTIONS = ["a dog", "a dog runs", "two boats at sea", "a boat", "the dog and the boat", "a dog"]
+BY = ["x", "x", "y", "y", "x", "y"]
+
+
+class Counted:
+    """A function of two numbers that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.pairs: list[tuple[float, float]] = []
+
+    def __call__(self, a: float, b: float) -> float:
+        self.calls += 1
+        self.pairs.append((a, b))
+        return float(np.exp(-abs(a - b)))
+
+
+def numbers(n: int = 120) -> np.ndarray:
+    return np.random.default_rng(0).random(n) * 5
+
+
+# ------------------------------------------------------------------------------------------- methods and functions
+
+METHODS = {
+    "score": "score",
+    "profile": "profile",
+    "plan": "plan",
+    "group_scores": "score_groups",
+    "compare": "compare",
+    "rarefy": "rarefy",
+    "contributions": "contributions",
+    "duplicates": "duplicates",
+    "modes": "modes",
+    "select": "select",
+    "reweight": "reweight",
+    "report": "report",
+}
+# What belongs to the object, and is given when it is made.
+CONSTRUCTOR = {"samples", "kernel", "weights", "counts", "by", "rng"}
+SOLVER = {"confidence", "method", "pivots", "memory", "precision"}
+
+
+@pytest.mark.parametrize(("method", "function"), METHODS.items())
+def test_a_method_has_the_options_and_the_words_of_its_function(method: str, function: str) -> None:
+    asked = inspect.signature(getattr(vm.Diversity, method)).parameters
+    given = inspect.signature(getattr(vm, function)).parameters
+    left = CONSTRUCTOR | (SOLVER if method in ("score", "profile", "plan", "group_scores") else {"memory"})
+    expected = {name: one.default for name, one in given.items() if name not in left}
+    found = {name: one.default for name, one in asked.items() if name not in ("self", "path")}
+    assert list(found) == list(expected)
+    assert found == expected
+    documentation = inspect.getdoc(getattr(vm.Diversity, method))
+    assert documentation is not None
+    assert f"`vendimeter.{function}`" in documentation
+
+
+def test_every_public_method_is_a_question_or_a_primitive() -> None:
+    public = {name for name, _ in inspect.getmembers(vm.Diversity, inspect.isfunction) if name[0] != "_"}
+    primitives = {"take", "forget", "kept", "spectrum", "eigenvectors", "neighbours"}
+    assert METHODS.keys() | primitives <= public
+
+
+# ----------------------------------------------------------------------------------------------------- computed once
+
+
+def test_a_function_is_called_once_a_pair_whatever_is_asked_first() -> None:
+    x, function = numbers(), Counted()
+    d = vm.Diversity(x, function, by=np.arange(len(x)) % 3)
+    half = d.take(np.arange(60))
+    half.score()
+    d.score()
+    once = len(x) * (len(x) + 1) // 2
+    assert function.calls <= once + 2 * 1024 + 60 * 60
+    before = function.calls
+    d.profile(), d.contributions(), d.modes(), d.duplicates(), d.group_scores(q=2), half.score(q=2)
+    assert function.calls == before
+    assert float(d.score()) == pytest.approx(float(vm.score(x, lambda a, b: np.exp(-abs(a - b)))), rel=1e-12)
+
+
+def test_equal_items_are_one_for_a_function() -> None:
+    x, function = np.repeat(numbers(80), 3), Counted()
+    d = vm.Diversity(x, function)
+    d.score(), d.contributions(), d.duplicates(), d.modes()
+    assert function.calls <= 80 * 81 // 2 + 1024
+
+
+def test_a_lopsided_function_is_found_out() -> None:
+    d = vm.Diversity(numbers(), lambda a, b: float(np.exp(-abs(a - b))) * (1.01 if a < b else 1))
+    for _ in range(2):
+        with pytest.raises(vm.errors.AsymmetryError):
+            d.score()
+
+
+def test_an_encoder_sees_each_item_once() -> None:
+    seen: list[str] = []
+
+    def encoder(texts: list[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.array([[1.0 + text.count(letter) for letter in "aeiou"] for text in texts])
+
+    d = vm.Diversity(CAPTIONS, vm.kernels.Embed(encoder), by=BY)
+    assert d.vectors.shape == (6, 5)
+    d.score(), d.contributions(), d.duplicates(), d.modes(), d.group_scores(), d.take([0, 1]).score()
+    assert seen == CAPTIONS
+
+
+def test_a_matrix_is_checked_once_and_not_changed() -> None:
+    K = np.exp(-np.abs(np.subtract.outer(numbers(), numbers())))
+    before = K.copy()
+    d = vm.Diversity(K, "precomputed")
+    assert isinstance(d.similarity, Matrix)
+    assert d.similarity.is_checked
+    assert d.similarity is d.similarity
+    d.score(), d.contributions(), d.modes()
+    assert (before == K).all()
+
+
+def test_a_kept_spectrum_answers_where_it_is_tight_enough() -> None:
+    x = np.random.default_rng(0).standard_normal((6000, 3))
+    d = vm.Diversity(x, "rbf")
+    rough = d.score(tol=1e-2)
+    assert rough.method == "lowrank"
+    assert float(d.score(tol=2e-2)) == float(rough)
+    assert d.score(tol=1e-2).spectrum is rough.spectrum
+    tight = d.score(tol=1e-6)
+    assert tight.spectrum is not rough.spectrum
+    assert tight.half_width <= 1e-6 * tight
+    assert d.score(tol=1e-2).half_width <= 1e-2 * tight
+
+
+def test_what_a_score_is_after_the_eigenvectors() -> None:
+    d = vm.Diversity(np.random.default_rng(0).standard_normal((50, 8)))
+    d.contributions()
+    assert float(d.score(q=2)) == pytest.approx(float(vm.score(d.samples, q=2)), rel=1e-12)
+
+
+def test_neighbours_of_a_lower_threshold_have_those_of_a_higher_one() -> None:
+    x = np.random.default_rng(0).standard_normal((60, 3))
+    d = vm.Diversity(x)
+    K = x @ x.T / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(x, axis=1)
+    for threshold in (0.5, 0.9, 0.3):
+        pairs = d.neighbours(threshold)
+        first, second = np.nonzero(np.triu(threshold <= K, 1))
+        assert sorted(zip(pairs.first, pairs.second, strict=True)) == list(zip(first, second, strict=True))
+        np.testing.assert_allclose(pairs.similarity, K[pairs.first, pairs.second], rtol=1e-12)
+    assert [kept.name for kept in d.kept()].count("near pairs") == 1
+    with pytest.raises(vm.errors.TooLargeError):
+        vm.Diversity(np.ones((3000, 2)), solver=vm.Solver(memory="20 MiB")).neighbours(0.5)
+
+
+def test_forgetting() -> None:
+    function = Counted()
+    d = vm.Diversity(numbers(), function)
+    d.score()
+    assert d.kept()
+    d.forget()
+    assert not d.kept()
+    before = function.calls
+    d.score()
+    assert function.calls == 2 * before
+
+
+# ------------------------------------------------------------------------------------------------------ what it is
+
+
+def test_repr() -> None:
+    assert repr(vm.Diversity(CAPTIONS, "ngram", by=BY)) == "Diversity(6 texts, NGram(1, 4), by 2 groups)"
+    assert "3×2" in repr(vm.Diversity(np.ones((3, 2))))
+    assert "<table>" in vm.Diversity(CAPTIONS, "ngram")._repr_html_()
+
+
+def test_it_pickles_without_what_is_kept() -> None:
+    d = vm.Diversity(CAPTIONS, "ngram", by=BY, rng=3)
+    score = d.score()
+    other = pickle.loads(pickle.dumps(d))
+    assert not other.kept()
+    assert float(other.score()) == float(score)
+    assert other.groups.labels == ["x", "y"]
+    assert other.rng == 3
+
+
+@pytest.mark.parametrize("weighting", ["none", "weights", "counts"])
+def test_taking_items(weighting: str) -> None:
+    numbers_of = {
+        "none": {},
+        "weights": {"weights": np.arange(1, 7) / 21},
+        "counts": {"counts": [1, 2, 3, 4, 5, 6]},
+    }
+    options: dict[str, Any] = numbers_of[weighting]
+    d = vm.Diversity(CAPTIONS, "ngram", by=BY, **options)
+    part = d.take([4, 0, 3])
+    assert part.samples == [CAPTIONS[4], CAPTIONS[0], CAPTIONS[3]]
+    assert part.groups is not None
+    assert list(part.groups.labels) == ["x", "y"]
+    assert len(part) == 3
+    given = {name: np.asarray(values)[[4, 0, 3]] for name, values in options.items()}
+    if "weights" in given:
+        given["weights"] = given["weights"] / given["weights"].sum()
+    assert float(part.score()) == pytest.approx(float(vm.score(part.samples, "ngram", **given)), rel=1e-12)
+    assert float(part.take([1]).score()) == pytest.approx(1)
+    with pytest.raises(EmptyError):
+        d.take([])
+
+
+def test_several_collections_are_groups() -> None:
+    d = vm.Diversity.of({"real": CAPTIONS[:4], "model": CAPTIONS[2:]}, "ngram")
+    assert len(d) == 8
+    scores = d.group_scores()
+    assert float(scores["real"]) == pytest.approx(float(vm.score(CAPTIONS[:4], "ngram")), rel=1e-12)
+    with pytest.raises(InputError, match="group 'b': item 1"):
+        vm.Diversity.of({"a": [[1.0, 0.0]], "b": [[1.0, 0.0], [np.nan, 1.0]]}).score()
+
+
+def test_what_belongs_to_the_object_is_refused_beside_it() -> None:
+    d = vm.Diversity(CAPTIONS, "ngram", by=BY)
+    for options in (
+        {"kernel": "cosine"}, {"weights": np.ones(6) / 6}, {"counts": [1] * 6}, {"rng": 0}, {"method": "exact"}
+    ):  # fmt: skip
+        with pytest.raises(InputError) as caught:
+            vm.score(d, **options)
+        assert caught.value.option == next(iter(options))
+    assert float(vm.score(d, q=2, tol=1e-2)) == float(d.score(q=2))
+
+
+# -------------------------------------------------------------------------------------------------------- threads
+
+
+def test_two_threads_may_ask_at_once() -> None:
+    x, function = numbers(), Counted()
+    d = vm.Diversity(x, function)
+    found: list[float] = []
+
+    def ask(question: str) -> None:
+        result = getattr(d, question)()
+        found.append(float(getattr(result, "score", result)))
+
+    threads = [
+        threading.Thread(target=ask, args=[name]) for name in ("score", "contributions", "duplicates") * 3
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 9
+    np.testing.assert_allclose(found, found[0], rtol=1e-10)
+    assert function.calls <= len(x) * (len(x) + 1) // 2 + 1024
