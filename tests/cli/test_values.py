@@ -194,8 +194,9 @@ def test_rarefy(run: Any, samples: Path, vectors: Any) -> None:
 
 def test_explain(run: Any, vectors: Any) -> None:
     found = run("explain captions.txt --q 2 --threshold 0.6")
-    assert plain(found["contributions"]) == plain(vm.contributions(CAPTIONS, "ngram", q=2).to_dict())
-    assert plain(found["duplicates"]) == plain(vm.duplicates(CAPTIONS, "ngram", threshold=0.6, q=2).to_dict())
+    captions = vm.Diversity(CAPTIONS, "ngram")
+    assert plain(found["contributions"]) == plain(captions.contributions(q=2).to_dict())
+    assert plain(found["duplicates"]) == plain(captions.duplicates(threshold=0.6, q=2).to_dict())
     shares = [mode["share"] for mode in found["modes"]["modes"]]
     assert shares == pytest.approx(vm.modes(CAPTIONS, "ngram", k=10).shares.tolist())
     without = [float(vm.score(CAPTIONS[:i] + CAPTIONS[i + 1 :], "ngram", q=2)) for i in range(len(CAPTIONS))]

@@ -82,7 +82,6 @@ def explain(
                 top,
                 threshold,
                 running.seed,
-                grouped=bool(reading.by),
             )
     answer = Answer(
         "explain", result, words, sheets, work.source_of(files, opened, len(samples)), running.seed
@@ -118,8 +117,6 @@ def _analyse(
     top: int,
     threshold: float,
     seed: int,
-    *,
-    grouped: bool,
 ) -> tuple[str, list[Sheet], dict[str, Any]]:
     import vendimeter as vm
     from vendimeter.cli.output import Sheet
@@ -128,8 +125,10 @@ def _analyse(
     words: list[str] = []
     sheets: list[Sheet] = []
     result: dict[str, Any] = {}
+    samples.one()  # positions of texts in lists would not be those of samples
+    diversity = vm.Diversity(samples, kernel, rng=seed)
     if "contributions" in parts:
-        contributions = vm.contributions(samples, kernel, q=q, rng=seed)
+        contributions = diversity.contributions(q=q)
         words.append(f"Contributions: {contributions.summary()}")
         result["contributions"] = contributions.to_dict()
         for name, positions in (
@@ -146,7 +145,7 @@ def _analyse(
                 "Most redundant: the score rises most, or falls least, without them"  # fmt: skip
             sheets.append(Sheet(name, columns, title=title, digits=5))
     if "duplicates" in parts:
-        copies = vm.duplicates(samples, kernel, threshold=threshold, q=q, rng=seed)
+        copies = diversity.duplicates(threshold=threshold, q=q)
         words.append(f"Copies: {copies.summary()}")
         result["duplicates"] = copies.to_dict()
         first_members = [cluster[0] for cluster in copies.clusters[:top]]
@@ -157,7 +156,7 @@ def _analyse(
             Sheet("copies", columns, title="Largest clusters of near copies, with their first items")
         )
     if "modes" in parts:
-        modes = vm.modes(samples, kernel, k=top, by=samples.labels if grouped else None, rng=seed)
+        modes = diversity.modes(k=top)
         words.append(f"Modes: {modes.summary()}")
         # Labels and composition come with groups only.
         result["modes"] = {"labels": None, "composition": None, **modes.to_dict()}
