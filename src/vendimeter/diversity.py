@@ -65,7 +65,8 @@ if TYPE_CHECKING:
 __all__ = ["ORDERS", "Diversity", "Kept", "Neighbours", "diversity_of"]
 
 ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
-EIGENVECTORS, NEIGHBOURS, AS_MATRIX = "eigenvectors", "near pairs", "similarity as a matrix"
+SIMILARITY, EIGENVECTORS, NEIGHBOURS = "similarity", "eigenvectors", "near pairs"
+AS_MATRIX = "similarity as a matrix"
 DROPPED_FIRST = (
     EIGENVECTORS,
     NEIGHBOURS,
@@ -388,7 +389,12 @@ class Diversity:
     def kept(self) -> list[Kept]:
         """What is kept, with its size in bytes and the seconds that it took."""
         with self._lock:
-            return list(self._kept.values())
+            return [self._now(one) for one in self._kept.values()]
+
+    def _now(self, kept: Kept) -> Kept:
+        """With its size as it is now: similarities that are computed one by one take more and more."""
+        grows = kept.name == SIMILARITY and self._similarity is not None
+        return replace(kept, bytes=_size_of(self._similarity, self.samples)) if grows else kept
 
     def forget(self) -> None:
         """Drop all that is kept: the next question computes anew, and calls your functions again."""
@@ -407,7 +413,8 @@ class Diversity:
 
     @property
     def _kept_bytes(self) -> int:
-        return sum(one.bytes for member in list(self._root._family) for one in list(member._kept.values()))
+        members = list(self._root._family)
+        return sum(member._now(one).bytes for member in members for one in list(member._kept.values()))
 
     def _put(self, key: Hashable, name: str, value: Any, size: int, began: float) -> None:
         """Keep something; what can be made again is dropped before it exceeds the memory, or is not kept at all."""
@@ -454,16 +461,11 @@ class Diversity:
                 if self._similarity is None:
                     began = time.perf_counter()
                     self._similarity = self._built()
-                    size = _size_of(self._similarity, self.samples)
-                    self._put("similarity", "similarity", self._similarity, size, began)
+                    self._put(SIMILARITY, SIMILARITY, None, 0, began)
                 similarity = self._similarity
         if isinstance(similarity, Remembered) and similarity.is_complete:
             with self._lock, self._located():
                 self._similarity = similarity = similarity.matrix()
-                if "similarity" in self._kept:
-                    self._kept["similarity"] = replace(
-                        self._kept["similarity"], bytes=_size_of(similarity, None)
-                    )
         return similarity
 
     def _built(self) -> Similarity:
@@ -838,7 +840,7 @@ class Diversity:
         return page
 
 
-def _size_of(similarity: Similarity, samples: Any) -> int:
+def _size_of(similarity: Similarity | None, samples: Any) -> int:
     """The memory that a similarity takes beside the samples, in bytes."""
     if isinstance(similarity, Remembered):
         return similarity.bytes
