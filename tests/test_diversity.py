@@ -218,6 +218,18 @@ def test_taking_items(weighting: str) -> None:
         d.take([])
 
 
+def test_taking_items_of_rows_of_counts() -> None:
+    table = np.array([[1, 2, 3, 0, 0, 0], [0, 0, 1, 1, 1, 5]])
+    d = vm.Diversity(CAPTIONS, "ngram", counts=table, by=["p", "q"])
+    part = d.take([0, 2, 5]).group_scores()
+    expected = vm.score_groups(
+        [CAPTIONS[i] for i in (0, 2, 5)], "ngram", counts=table[:, [0, 2, 5]], by=["p", "q"]
+    )
+    assert [float(part[name]) for name in "pq"] == pytest.approx([float(expected[name]) for name in "pq"])
+    with pytest.raises(InputError):
+        d.score()
+
+
 def test_several_collections_are_groups() -> None:
     d = vm.Diversity.of({"real": CAPTIONS[:4], "model": CAPTIONS[2:]}, "ngram")
     assert len(d) == 8
@@ -260,3 +272,19 @@ def test_two_threads_may_ask_at_once() -> None:
     assert len(found) == 9
     np.testing.assert_allclose(found, found[0], rtol=1e-10)
     assert function.calls <= len(x) * (len(x) + 1) // 2 + 1024
+
+
+def test_taken_items_after_forgetting_or_pickling_are_made_anew() -> None:
+    d = vm.Diversity(CAPTIONS, "ngram", by=BY)
+    part = d.take([0, 2, 3])
+    score = float(part.score())
+    assert repr(part) == "Diversity(3 of 6 texts, NGram(1, 4), by 2 groups)"
+    part.forget()
+    assert float(part.score()) == score
+    assert float(pickle.loads(pickle.dumps(part)).score()) == score
+
+
+def test_taking_items_of_a_matrix_takes_rows_and_columns() -> None:
+    K = np.exp(-np.abs(np.subtract.outer(numbers(), numbers())))
+    part = vm.Diversity(K, "precomputed").take([3, 5, 8])
+    assert (part.samples == K[np.ix_([3, 5, 8], [3, 5, 8])]).all()

@@ -23,7 +23,7 @@ from vendimeter.data.devices import wide_mode
 from vendimeter.data.groups import Grouping
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.intake import Source, is_several, joined_source, source_of
+from vendimeter.intake import Source, is_several, joined_source, source_of, taken
 from vendimeter.kernels import Embed, Kernel, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
@@ -67,6 +67,7 @@ __all__ = ["ORDERS", "Diversity", "Kept", "Neighbours", "diversity_of"]
 ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
 SIMILARITY, EIGENVECTORS, NEIGHBOURS = "similarity", "eigenvectors", "near pairs"
 AS_MATRIX = "similarity as a matrix"
+_CACHED = ("_masses", "_taken_samples", "distinct", "groups")
 DROPPED_FIRST = (
     EIGENVECTORS,
     NEIGHBOURS,
@@ -283,7 +284,14 @@ class Diversity:
     @property
     def samples(self) -> Any:
         """The items as the kernel takes them."""
-        return self._source.samples
+        return self._source.samples if self._index is None else self._taken_samples
+
+    @cached_property
+    def _taken_samples(self) -> Any:
+        if isinstance(self.similarity, Matrix):  # of which rows alone are no matrix
+            return self.similarity.data
+        assert self._index is not None
+        return taken(self._root.samples, self._index)
 
     @property
     def n(self) -> int:
@@ -339,15 +347,20 @@ class Diversity:
     def __repr__(self) -> str:
         groups = self._source.describe_groups()
         weighted = "" if self.weighting is None else f", with {self.weighting}"
-        return f"Diversity({self._source.describe()}, {self.kernel!r}{groups}{weighted})"
+        return f"Diversity({self._describe()}, {self.kernel!r}{groups}{weighted})"
+
+    def _describe(self) -> str:
+        """How many items there are, and what they are."""
+        described = self._root._source.describe()
+        return described if self._index is None else f"{len(self._index):,} of {described}"
 
     def _repr_html_(self) -> str:
-        rows = [("items", self._source.describe()), ("kernel", repr(self.kernel))]
+        rows = [("items", self._describe()), ("kernel", repr(self.kernel))]
         kept = [(one.name, f"{bytes_shown(one.bytes)}, {one.seconds:.2g} s") for one in self.kept()]
         return html_table([*rows, *((f"kept: {name}", size) for name, size in kept)])
 
     def __getstate__(self) -> dict[str, Any]:
-        left = ("_lock", "_similarity", "_vectors", "_kept", "_solved", "_family", "_masses", "groups")
+        left = ("_lock", "_similarity", "_vectors", "_kept", "_solved", "_family", *_CACHED)
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -376,12 +389,13 @@ class Diversity:
         )
         vars(other).update(_root=self._root, keeps=self.keeps)
         other._index = positions if self._index is None else self._index[positions]
-        other._source = self._source.take(positions, self.n, self.weights)
+        weights = None if self._source.has_rows else self.weights
+        other._source = self._source.take(positions, weights)
         other._start()
         other._similarity = similarity.take(positions)
-        if self._vectors is not None:
-            other._vectors = take(self._vectors, positions)
         self._root._family.add(other)
+        if isinstance(other._similarity, Matrix):
+            other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
         return other
 
     # ---------------------------------------------------------------------------------------------- what is kept of it
@@ -394,14 +408,14 @@ class Diversity:
     def _now(self, kept: Kept) -> Kept:
         """With its size as it is now: similarities that are computed one by one take more and more."""
         grows = kept.name == SIMILARITY and self._similarity is not None
-        return replace(kept, bytes=_size_of(self._similarity, self.samples)) if grows else kept
+        return replace(kept, bytes=_size_of(self._similarity, self._source.samples)) if grows else kept
 
     def forget(self) -> None:
         """Drop all that is kept: the next question computes anew, and calls your functions again."""
         with self._lock:
             self._start()
-            vars(self).pop("_masses", None)
-            vars(self).pop("groups", None)
+            for name in _CACHED:
+                vars(self).pop(name, None)
 
     @property
     def memory(self) -> int:
@@ -449,7 +463,7 @@ class Diversity:
     @contextmanager
     def asked(self) -> Iterator[None]:
         """What every question is answered in: 64-bit numbers for arrays of JAX, and errors that say where."""
-        with wide_mode("float64", self.samples), self._located():
+        with wide_mode("float64", self._root.samples), self._located():
             yield
 
     @property
@@ -469,6 +483,8 @@ class Diversity:
         return similarity
 
     def _built(self) -> Similarity:
+        if self._index is not None:
+            return self._root.similarity.take(self._index)
         self._source.refuse_matrix(self._asked_kernel)
         if isinstance(self.kernel, Embed):
             self._vectors = vectors = self.kernel.encode(self.samples)
@@ -488,9 +504,10 @@ class Diversity:
     @property
     def vectors(self) -> Any:
         """What the encoder of the kernel made of the samples, a row each; None where there is no encoder."""
-        if isinstance(self.kernel, Embed):
-            _ = self.similarity
-        return self._vectors
+        if not isinstance(self.kernel, Embed):
+            return None
+        _ = self._root.similarity
+        return self._root._vectors if self._index is None else take(self._root._vectors, self._index)
 
     @property
     def subsets(self) -> Similarity:
@@ -641,7 +658,7 @@ class Diversity:
         orders, several = parse_orders(q)
         check_progress(progress)
         tol = self.solver.tol if tol is None else Solver(tol).tol
-        with wide_mode(self.solver.precision, self.samples), showing(progress), self._located():
+        with wide_mode(self.solver.precision, self._root.samples), showing(progress), self._located():
             similarity = self.similarity
             with Progress("vendimeter", progress) as bar:
                 plan, solution = self.solve(orders, tol, bar.step)
@@ -660,7 +677,7 @@ class Diversity:
         """What `score` would do, and why; see `vendimeter.plan`."""
         orders, _ = parse_orders(q)
         tol = self.solver.tol if tol is None else Solver(tol).tol
-        with wide_mode(self.solver.precision, self.samples), self._located():
+        with wide_mode(self.solver.precision, self._root.samples), self._located():
             problem = prepared(self.problem(orders, tol))
             chosen = choose(problem)
             refuse(problem)
@@ -671,7 +688,7 @@ class Diversity:
     def group_scores(self, q: Any = 1) -> GroupScores:
         """The score of every group; see `vendimeter.score_groups`."""
         orders, several = parse_orders(q)
-        with wide_mode(self.solver.precision, self.samples), self._located():
+        with wide_mode(self.solver.precision, self._root.samples), self._located():
             similarity, groups = self.similarity, self.required_groups()
             found = solve_groups(similarity, groups, orders, precision=self.solver.precision, rng=self.rng)
         return GroupScores(groups.labels, found, similarity.kernel, several, self.left_out)

@@ -45,6 +45,7 @@ __all__ = [
     "refuse_matrix",
     "similarity_of",
     "source_of",
+    "taken",
 ]
 
 
@@ -55,7 +56,8 @@ class Source:
     Attributes
     ----------
     samples : Any
-        What a kernel takes; of several collections, those of all of them, one after another.
+        What a kernel takes; of several collections, those of all of them, one after another. None for some of the
+        samples of another source.
     by : Any
         The labels as they were passed, or those of a collection; the names of rows of weights.
     weights, counts : Any
@@ -107,8 +109,8 @@ class Source:
             check_alignment(self.samples, by, "by")
         return read(by, n, raw_weights(self.weights, self.counts, dimensions=2))
 
-    def take(self, positions: np.ndarray, n: int, weights: np.ndarray | None) -> Source:
-        """Some of the samples, with theirs of everything; weights are those of all n, and are divided by their sum."""
+    def take(self, positions: np.ndarray, weights: np.ndarray | None) -> Source:
+        """What came with some of the samples; weights are those of all n, and are divided by their sum."""
         counts = None
         if self.has_rows:
             rows = raw_weights(self.weights, self.counts, dimensions=2)
@@ -116,7 +118,7 @@ class Source:
             values = rows.values[:, positions]
             totals = np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
             weights, counts = (values / totals, None) if self.counts is None else (None, values)
-            return Source(taken(self.samples, positions), self.by, weights, counts)
+            return Source(None, self.by, weights, counts)
         if self.counts is not None:
             counts, weights = take(raw_weights(None, self.counts).values, positions), None  # type: ignore[union-attr]
         elif weights is not None:
@@ -126,7 +128,7 @@ class Source:
             labels = [one.name for one in self.collections for _ in range(one.size)]
         if labels is not None:
             labels = take(to_list(labels), positions)
-        return Source(taken(self.samples, positions), labels, weights, counts)
+        return Source(None, labels, weights, counts)
 
     def refuse_matrix(self, kernel: Any) -> None:
         """Under the default kernel, refuse a matrix of similarities or distances."""
