@@ -65,7 +65,8 @@ class Note:
 
     Examples
     --------
-    >>> note = Note("common-size-capped", "The common size is 500.", {"size": 500}, Advice("Pass {} for another.", "size"))
+    >>> advice = Advice("Pass {} for another.", "size")
+    >>> note = Note("common-size-capped", "The common size is 500.", {"size": 500}, advice)
     >>> str(note), note.shown("page")
     ('The common size is 500. Pass size= for another.', 'The common size is 500.')
     """
