@@ -23,7 +23,7 @@ from vendimeter.data.devices import wide_mode
 from vendimeter.data.groups import Grouping
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.intake import Source, is_several, joined_source, source_of, taken
+from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted
 from vendimeter.kernels import Embed, Kernel, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
@@ -326,6 +326,11 @@ class Diversity:
     def weighting(self) -> str | None:
         """Which were given: "weights", "counts", or neither (None)."""
         return self._source.weighting
+
+    def refuse_weights(self, question: str) -> None:
+        """Refuse weights and counts, for what counts every sample once."""
+        if self.weighting is not None:
+            raise weighted("Diversity" if self.keeps else "collection", question, self.weighting)
 
     @cached_property
     def groups(self) -> Grouping | None:
