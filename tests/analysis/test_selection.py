@@ -347,6 +347,21 @@ def test_a_copy_waits_even_where_it_would_be_worth_more():
     assert not any("copies" in note for note in chosen.notes)
 
 
+@pytest.mark.parametrize("method", GREEDY)
+def test_of_equals_the_first_is_taken_whatever_the_batch(method, monkeypatch):
+    for seed in range(5):
+        rows = (
+            np.random.default_rng(seed).integers(-1, 2, (40, 3)).astype(float)
+        )  # where many are worth the same
+        rows = rows[rows.any(axis=1)]
+        found = []
+        for batch, pool in ((1, 8192), (64, 8192), (64, 4)):
+            monkeypatch.setattr(greedy, "BATCH", batch)
+            monkeypatch.setattr(greedy, "POOL", pool)
+            found.append(vm.select(rows, 8, method=method, compare=False).indices.tolist())
+        assert found[0] == found[1] == found[2]
+
+
 def test_all_items_alike():
     chosen = vm.select(np.ones((50, 3)), 4)
     assert chosen.indices.tolist() == [0, 1, 2, 3]
@@ -525,6 +540,57 @@ def test_comparisons_that_take_long_are_left_out_and_said(monkeypatch):
     assert asked.whole is None
     assert not asked.notes
     assert vm.select(ROWS, 10, compare=["whole"]).whole == pytest.approx(score(cosines(ROWS)))
+
+
+def test_only_what_is_named_is_compared():
+    assert vm.select(ROWS, 10, compare=["logdet"]).whole is None
+    with pytest.raises(InputError, match=r"compare=\['vendi'\] with q=5; .* an order from 0.5 to 2"):
+        vm.select(ROWS, 10, method="farthest", q=5, compare=["vendi"])
+    named = vm.select(ROWS, 10, method="farthest", q=5, compare=["logdet", "whole"])
+    assert list(named.comparison) == ["logdet", "farthest"]
+    assert named.whole == pytest.approx(vm.score(ROWS, q=5))
+
+
+def test_of_a_diversity():
+    labels = ["x", "y"] * 35
+    for kernel in ("cosine", RBF(0.7), rbf):
+        samples = list(ROWS) if kernel is rbf else ROWS
+        d = vm.Diversity(samples, kernel, by=labels)
+        for method in (*GREEDY, "random"):
+            alone = vm.select(samples, 6, kernel, method=method, compare=["random", "whole"])
+            found = d.select(6, method=method, compare=["random", "whole"])
+            assert found.indices.tolist() == alone.indices.tolist()
+            assert found.comparison == pytest.approx(alone.comparison, rel=1e-12)
+            assert found.whole == pytest.approx(alone.whole, rel=1e-12)
+        quotas = d.select(quotas={"x": 1, "y": 3}, compare=False)
+        assert quotas.group_counts == {"x": 1, "y": 3}
+        assert vm.select(d, quotas=2, compare=False).group_counts == {"x": 2, "y": 2}
+    with pytest.raises(InputError, match="by= was given beside a Diversity"):
+        vm.select(d, 3, by=labels)
+    with pytest.raises(InputError, match="quotas were given without groups"):
+        vm.Diversity(ROWS).select(quotas=2)
+    with pytest.raises(InputError, match="the Diversity has counts, and select counts every sample once"):
+        vm.Diversity(ROWS, counts=[2] * 70).select(3)
+
+
+def test_a_diversity_calls_a_function_once_a_pair():
+    calls = []
+
+    def counted(a, b):
+        calls.append(1)
+        return rbf(a, b)
+
+    d = vm.Diversity(list(ROWS), counted)
+    chosen = d.select(5)
+    assert len(calls) <= 70**2
+    assert d.select(5).comparison == chosen.comparison
+    d.score()
+    before = len(calls)
+    assert before <= 70**2
+    everything = d.select(5)
+    assert len(calls) == before
+    assert everything.indices.tolist() == chosen.indices.tolist()
+    assert everything.whole == float(d.score())
 
 
 def test_rivals_keep_the_rules():

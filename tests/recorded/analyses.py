@@ -265,7 +265,7 @@ def selections() -> None:
     add("select/vendi/points/exact", partial(points, exact=True))
     add("select/vendi/points/sampled", partial(points, exact=False, rng=2))
     add("select/random/points/rng=9", partial(points, method="random", rng=9))
-    add("select/vendi/points/compare", partial(points, compare=["facility", "random"]))
+    add("select/vendi/points/compare", partial(points, compare=["facility", "random", "whole"]))
     add(
         "select/vendi/table/quotas",
         lambda: selected(inputs.table(), k.On("text", k.NGram(1, 1)), None, quotas=1, by="shape"),

@@ -278,6 +278,10 @@ class Greedy:
             if worth < self._outside_bound or item < 0:
                 self._refill_pool(worth)
                 continue
+            if self._outside_bound >= _least_equal(worth):
+                item = self._first_of_equal(item, worth)
+                if item < 0:
+                    continue
             if self._copies_allowed or not self._mark_copies(np.array([item])):
                 return item, worth
             # Where there is one copy there may be many: check more and more of the highest bounds at once.
@@ -305,14 +309,30 @@ class Greedy:
             best_worth = float(worths[current].max(initial=-math.inf))
             stale = np.flatnonzero(~current & (worths > best_worth))
             if not len(stale):
-                best = int(np.argmax(current & (worths >= best_worth - TIE * (1 + abs(best_worth)))))
-                return int(pool[best]), best_worth
+                equal = worths >= _least_equal(best_worth)
+                first = int(np.argmax(current & equal))
+                stale = np.flatnonzero(equal[:first])  # items before it that may be worth as much
+                if not len(stale):
+                    return int(pool[first]), best_worth
             stale = stale[np.argsort(-worths[stale], kind="stable")[:batch_size]]
             batch_size *= 2
             if not self._evaluate_gains(pool[stale]):
                 return -1, -math.inf
             bounds = self._bounds[pool]
         return -1, -math.inf
+
+    def _first_of_equal(self, item: int, worth: float) -> int:
+        """The first of all items that are worth as much as the best of the pool; −1 if bounds are void."""
+        before = np.arange(item)
+        before = before[self._choosable(before)]
+        while True:
+            equal = before[self._worth.evaluate(self._bounds[before], before) >= _least_equal(worth)]
+            first = equal[:1]
+            if not len(first) or self._evaluated_at[first[0]] == self._step:
+                return int(first[0]) if len(first) else item
+            stale = equal[self._evaluated_at[equal] != self._step]
+            if not self._evaluate_gains(stale[: self._batch_size]):
+                return -1
 
     def _evaluate_gains(self, index: np.ndarray) -> bool:
         """Bring gains up to date; False if bounds turned out too low, and all are void."""
@@ -372,6 +392,11 @@ class Greedy:
                 item = int(sample[position])
                 if self._copies_allowed or not self._mark_copies(np.array([item])):
                     return item, float(worths[position])
+
+
+def _least_equal(worth: float) -> float:
+    """The least worth that counts as equal to this one."""
+    return worth - TIE * (1 + abs(worth))
 
 
 def _highest(values: np.ndarray, count: int) -> tuple[np.ndarray, float]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_masked, refuse_set, to_numpy
 from vendimeter.data.devices import is_foreign, local, to_host
-from vendimeter.data.groups import Grouping, read
-from vendimeter.data.tables import check_alignment, has_columns
-from vendimeter.data.tables import labels as labels_of
+from vendimeter.data.groups import Grouping
+from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel
 from vendimeter.messages import brief, digits, unknown
@@ -98,15 +97,11 @@ def check_k(k: Any, quotas: Any) -> int | None:
     return None if k is None else whole_number(k, "k")
 
 
-def rules_of(samples: Any, n: int, k: int | None, quotas: Any, by: Any, required: Any) -> Rules:
+def rules_of(n: int, k: int | None, quotas: Any, groups: Grouping | None, required: Any) -> Rules:
     """Check the options that constrain a selection."""
     group_quotas = None
-    if quotas is None and by is not None:
-        raise InputError(
-            "by was given without quotas; expected quotas={label: number}, or one number for every group."
-        )
     if quotas is not None:
-        group_quotas, k = _read_quotas(samples, n, k, quotas, by)
+        group_quotas, k = _read_quotas(n, k, quotas, groups)
     if k is None or k > n:
         raise InputError(f"k={k} and there are {n:,} items; expected to choose at most all of them.")
     rules = Rules(n, k, _parse_required(required, n, k), group_quotas)
@@ -115,14 +110,9 @@ def rules_of(samples: Any, n: int, k: int | None, quotas: Any, by: Any, required
     return rules
 
 
-def _read_quotas(samples: Any, n: int, k: int | None, quotas: Any, by: Any) -> tuple[_Quotas, int]:
-    if by is None:
+def _read_quotas(n: int, k: int | None, quotas: Any, grouping: Grouping | None) -> tuple[_Quotas, int]:
+    if grouping is None:
         raise InputError("quotas were given without groups; expected by=labels, one label an item.")
-    if has_columns(samples):
-        by = labels_of(samples, by)
-    refuse_set(samples, "labels")
-    check_alignment(samples, by, "by")
-    grouping = read(by, n, None)
     if len(grouping.items) != n or len(np.unique(grouping.items)) != n:
         raise InputError(
             "by has items with no label or several; expected one label an item, so that quotas add up."

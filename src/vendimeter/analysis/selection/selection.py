@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.family import scored
 from vendimeter.analysis.selection.methods import (
     METHODS,
     NAMES,
@@ -26,20 +25,19 @@ from vendimeter.analysis.selection.methods import (
     prefix_scores,
 )
 from vendimeter.analysis.selection.rules import Rules, check_k, qualities, rules_of
-from vendimeter.data.collection import Collection
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief, unknown
-from vendimeter.options import as_number, byte_count, check_rng, generator
+from vendimeter.options import COSINE, SEED, as_number, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import plain_label
-from vendimeter.results.score import Score, number, order_name
-from vendimeter.similarity import Matrix, Pairwise, Similarity
-from vendimeter.solvers import plan
+from vendimeter.results.score import Score, number, order_name, to_score
+from vendimeter.similarity import Matrix, Pairwise, Remembered, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import HOST_MEMORY, Problem
+from vendimeter.solvers.plan import HOST_MEMORY, Plan, Problem
+from vendimeter.solvers.solve import run
 from vendimeter.spectrum import parse_order
 
 if TYPE_CHECKING:
@@ -180,8 +178,8 @@ def _format_score(score: float, spread: float) -> str:
 
 def select(
     samples: Any,
-    k: Any = None,
-    kernel: Any = "cosine",
+    k: int | None = None,
+    kernel: Any = COSINE,
     *,
     method: str = "vendi",
     q: Any = 1,
@@ -193,13 +191,13 @@ def select(
     compare: Any = True,
     exact: bool | None = None,
     memory: int | str | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Selection:
     """Choose k items that are as different from each other as possible.
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`. Each may be chosen once; weights and counts have no place here.
     k : int
         How many to choose; may be left to `quotas`.
@@ -216,7 +214,8 @@ def select(
         How many items of each group, exactly: one number for every group, or a mapping from label to number. With a
         larger k the others come from groups without a quota.
     by : list, array, or name of a column
-        The group of each item, one label an item, for `quotas`. A collection that was read has its own.
+        The group of each item, one label an item, for `quotas`. A collection that was read, and a Diversity, have
+        their own.
     required : list of int, optional
         Positions of items that are chosen in any case, and first; they count towards k and quotas.
     quality : array of shape (n,), optional
@@ -291,68 +290,78 @@ def select(
     >>> per_class.group_counts
     {'cat': 2, 'dog': 2}
     """
-    if isinstance(samples, Collection) and (by is not None or quotas is not None):
-        by = samples.labels_by(by)
-    return _select(
-        samples, k, kernel, method, q, quotas, by, required, quality, trade_off, compare, exact, memory, rng
+    diversity = diversity_of(samples, kernel, by=by, solver=Solver(memory=memory), rng=rng)
+    if quotas is None and by is not None:
+        raise InputError(
+            "by was given without quotas; expected quotas={label: number}, or one number for every group."
+        )
+    return diversity.select(
+        k,
+        method=method,
+        q=q,
+        quotas=quotas,
+        required=required,
+        quality=quality,
+        trade_off=trade_off,
+        compare=compare,
+        exact=exact,
     )
 
 
-def _chosen(
-    samples: Any,
+def selection_of(
+    diversity: Diversity,
     k: Any,
-    kernel: Any,
+    *,
     method: Any,
     q: Any,
     quotas: Any,
-    by: Any,
     required: Any,
     quality: Any,
     trade_off: Any,
     compare: Any,
     exact: Any,
-    memory: Any,
-    rng: Any,
 ) -> Selection:
-    count, rng = check_k(k, quotas), check_rng(rng)
+    """Choose k items that are as different from each other as possible; see `select`."""
+    count = check_k(k, quotas)
     order = _check_options(method, q, quality, trade_off, exact)
-    _check_compare(compare)
-    budget = HOST_MEMORY if memory is None else byte_count(memory, "memory")
-    similarity = _checked(measured(samples, kernel, None, None, rng)[0])
-    n = similarity.n
-    rules = rules_of(samples, n, count, quotas, by, required)
-    item_qualities = qualities(samples, quality, n)
-    request = Request(similarity, rules, order, budget, rng, item_qualities, as_number(trade_off), exact)
+    names, is_explicit = _check_compare(compare, order)
+    diversity.refuse_weights("select")
+    similarity, n, rng = _checked(diversity.similarity), diversity.n, diversity.rng
+    rules = rules_of(n, count, quotas, None if quotas is None else diversity.groups, required)
+    item_qualities = qualities(diversity.samples, quality, n)
+    memory = HOST_MEMORY if diversity.solver.memory is None else diversity.solver.memory
+    request = Request(similarity, rules, order, memory, rng, item_qualities, as_number(trade_off), exact)
     sizes, before = curve_sizes(rules.k), _computed(similarity)
     with Progress("choosing") as progress:
         choice = choose(method, request, progress.step)
-        spent = _computed(similarity) - before
+        limit = None if is_explicit else _limit(method, request, _computed(similarity) - before)
         part = chosen_similarity(similarity, choice.order)
         curve = prefix_scores(part, sizes, order, rng)
-        rivals = _compare_methods(method, request, sizes, compare, spent, progress.step)
+        rivals = _compare_methods(method, names, request.rival(), sizes, limit, progress.step)
+        if WHOLE in names:
+            rivals.whole = _score_whole(diversity, order, limit)
+    if WHOLE in names and rivals.whole is None:
+        rivals.left_out.append("the whole collection")
     curves = {name: rivals.curves[name] for name in METHODS if name in rivals.curves} | {method: curve}
     if method == "random" and "random" in rivals.curves:
         curves["random"] = rivals.curves["random"]
+    plan, solution = run(Problem(part, None, [order], rng=rng))
     return Selection(
         frozen(choice.order),
         method,
-        _score(part, order, None, rng),
+        to_score(solution, plan, order, part.n, part.kernel),
         n,
         {name: float(curves[name][-1]) for name in METHODS if name in curves},
         rivals.random_std,
         rivals.whole,
         choice.exact,
-        _add_notes(choice.notes, rivals, item_qualities is not None),
+        _add_notes(choice.notes, rivals, limit, item_qualities is not None),
         frozen(sizes),
         {name: frozen(curves[name]) for name in METHODS if name in curves},
         frozen(choice.gains),
         _chosen_labels(rules, choice.order),
         None if item_qualities is None else frozen(item_qualities[choice.order]),
     )
-
-
-_chosen.__name__ = "select"  # what messages call it
-_select = collected(_chosen)
 
 
 def _checked(similarity: Similarity) -> Similarity:
@@ -369,7 +378,7 @@ def _check_options(method: Any, q: Any, quality: Any, trade_off: Any, exact: Any
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     order = parse_order(q)
-    if method == "vendi" and not ORDER_RANGE[0] <= order <= ORDER_RANGE[1]:
+    if method == "vendi" and not _can_be_chosen_for(order):
         raise InputError(
             f"q={brief(q)}; expected an order from {ORDER_RANGE[0]:g} to {ORDER_RANGE[1]:g}, which items can be "
             "chosen for. Choose by q=1, and score the chosen items with any order."
@@ -398,16 +407,41 @@ def _chosen_labels(rules: Rules, order: np.ndarray) -> tuple[Hashable, ...] | No
     return tuple(rules.labels[g] for g in rules.group[order].tolist())
 
 
-def _add_notes(notes: list[str], rivals: _Rivals, quality: bool) -> tuple[str, ...]:
+def _add_notes(notes: list[str], rivals: _Rivals, limit: _Limit | None, quality: bool) -> tuple[str, ...]:
     if quality and rivals.curves:
         notes = [*notes, "the other methods chose without regard to quality"]
-    if rivals.left_out:
+    if limit is not None and rivals.left_out:
         names = ", ".join(rivals.left_out)
-        notes = [*notes, f"not computed, {rivals.reason}: {names}; compare=[…] asks for them by name"]
+        notes = [*notes, f"not computed, {limit.reason}: {names}; compare=[…] asks for them by name"]
     return tuple(notes)
 
 
 # ----------------------------------------------------------------------------------------------- comparison with others
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """What a comparison may take that was not asked for by name: calls of a user's function, or else operations."""
+
+    calls: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why others are left out."""
+        if self.calls is None:
+            return "because it takes long"
+        return "because it takes more calls of the function than the choice"
+
+    def draws(self, name: str, request: Request, draws: int) -> int:
+        """How many choices by a method are made: one or none, and of random ones at least two or none."""
+        if self.calls is None:
+            return draws if draws * operations(name, request) <= CHEAP else 0
+        possible = min(draws, int(self.calls // function_calls(name, request)))
+        return possible if possible >= min(draws, 2) else 0
+
+    def allows(self, plan: Plan) -> bool:
+        """Whether a score may be computed."""
+        return plan.flops <= CHEAP if self.calls is None else plan.evaluations <= self.calls
 
 
 @dataclass
@@ -418,14 +452,14 @@ class _Rivals:
     random_std: float = float("nan")
     whole: Score | None = None
     left_out: list[str] = field(default_factory=list)
-    reason: str = "because it takes long"
 
 
-def _check_compare(compare: Any) -> tuple[list[str], bool]:
+def _check_compare(compare: Any, order: float) -> tuple[list[str], bool]:
     """Check `compare`: the methods to compare with, "whole" among them, and whether they were named explicitly."""
     allowed = [*METHODS, WHOLE]
+    possible = [name for name in allowed if name != "vendi" or _can_be_chosen_for(order)]
     if compare is True or compare is False:
-        return allowed if compare else [], False
+        return possible if compare else [], False
     names = [compare] if isinstance(compare, str) else compare
     if not isinstance(names, list | tuple | set | frozenset):
         raise InputError(
@@ -434,7 +468,17 @@ def _check_compare(compare: Any) -> tuple[list[str], bool]:
     for name in names:
         if name not in allowed:
             raise unknown("method to compare with:", name, allowed)
+        if name not in possible:
+            raise InputError(
+                f"compare={brief(compare)} with q={order_name(order)}; method {name!r} expected an order from "
+                f"{ORDER_RANGE[0]:g} to {ORDER_RANGE[1]:g}, which items can be chosen for. Leave it out of compare."
+            )
     return [name for name in allowed if name in names], True
+
+
+def _can_be_chosen_for(order: float) -> bool:
+    """Whether items can be chosen for the score of this order."""
+    return ORDER_RANGE[0] <= order <= ORDER_RANGE[1]
 
 
 def _computed(similarity: Similarity) -> int:
@@ -442,46 +486,44 @@ def _computed(similarity: Similarity) -> int:
     return 0 if similarity.counter is None else similarity.counter.similarities
 
 
-def _score(part: Similarity, q: float, memory: int | None, rng: int) -> Score:
-    """Score the chosen items, or all, as `vendimeter.score` does."""
-    return scored(part, None, q, part.n, solver=Solver(memory=memory), rng=rng)
+def _limit(method: str, request: Request, computed: int) -> _Limit:
+    """What comparisons may take: no more calls of a user's function than the choice, which computed so many."""
+    similarity = request.similarity
+    if not isinstance(similarity, Pairwise) or similarity.trusted:
+        return _Limit()
+    # Of similarities that are kept some were known before: they count, so that a second answer is the first.
+    return _Limit(function_calls(method, request) if isinstance(similarity, Remembered) else computed)
 
 
 def _compare_methods(
     method: str,
+    names: list[str],
     request: Request,
     sizes: np.ndarray,
-    compare: Any,
-    spent: int,
+    limit: _Limit | None,
     report: Callable[[float, str], None],
 ) -> _Rivals:
-    """Compute the scores of the methods that are named explicitly, or that cost little.
+    """Compute the scores of other methods.
 
     Parameters
     ----------
     method : str
         The one whose choice was made, which is not made again; "random" is, as its score is a mean of draws.
+    names : list of str
+        The methods to compare with.
     request : Request
         The options that all methods share.
     sizes : ndarray
         Numbers of items at which scores are computed.
-    compare : bool or list
-        As for `vendimeter.select`.
-    spent : int
-        Similarities by a user's function for the choice; comparisons that were not asked for take no more of them.
+    limit : _Limit, optional
+        What each may take.
     """
-    names, is_explicit = _check_compare(compare)
-    rivals, request = _Rivals(), request.rival()
-    user_function = isinstance(request.similarity, Pairwise) and not request.similarity.trusted
-    if user_function:
-        rivals.reason = "because it takes more calls of the function than the choice"
+    rivals = _Rivals()
     for name in names:
-        impossible = name == "vendi" and not ORDER_RANGE[0] <= request.q <= ORDER_RANGE[1]
-        if name == WHOLE or name == method != "random" or impossible:
+        if name == WHOLE or name == method != "random":
             continue
         draws = RANDOM_DRAWS if name == "random" else 1
-        if not is_explicit:
-            draws = _affordable_draws(name, request, draws, spent if user_function else None)
+        draws = draws if limit is None else limit.draws(name, request, draws)
         if not draws:
             rivals.left_out.append(NAMES[name])
             continue
@@ -494,19 +536,7 @@ def _compare_methods(
         rivals.curves[name] = np.mean(curves, axis=0)
         if name == "random":
             rivals.random_std = float(np.std([curve[-1] for curve in curves], ddof=1))
-    if names:
-        rivals.whole = _score_whole(request, is_explicit and WHOLE in names, spent if user_function else None)
-        if rivals.whole is None and not is_explicit:
-            rivals.left_out.append("the whole collection")
     return rivals
-
-
-def _affordable_draws(name: str, request: Request, draws: int, calls: int | None) -> int:
-    """The number of choices by a method that cost little: one or none, and of random ones at least two or none."""
-    if calls is None:
-        return draws if draws * operations(name, request) <= CHEAP else 0
-    possible = min(draws, int(calls // function_calls(name, request)))
-    return possible if possible >= min(draws, 2) else 0
 
 
 def _draw_choices(name: str, request: Request, draws: int) -> list[np.ndarray]:
@@ -516,15 +546,12 @@ def _draw_choices(name: str, request: Request, draws: int) -> list[np.ndarray]:
     return [request.rules.draw(random) for _ in range(draws)]
 
 
-def _score_whole(request: Request, is_explicit: bool, calls: int | None) -> Score | None:
-    """Score all items, if that was named explicitly or costs little."""
-    similarity, q = request.similarity, request.q
-    if not is_explicit:
-        problem = Problem(similarity, None, [q], Solver(memory=request.memory), request.rng)
+def _score_whole(diversity: Diversity, q: float, limit: _Limit | None) -> Score | None:
+    """Score all items; None where that takes more than the limit."""
+    if limit is not None:
         try:
-            cheapest = plan.choose(plan.prepared(problem))
+            if not limit.allows(diversity.plan(q)):
+                return None
         except TooLargeError:  # no method keeps to the memory
             return None
-        if cheapest.flops > CHEAP if calls is None else cheapest.evaluations > calls:
-            return None
-    return _score(similarity, q, request.memory, request.rng)
+    return diversity.score(q)
