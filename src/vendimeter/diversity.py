@@ -23,7 +23,7 @@ from vendimeter.data.devices import wide_mode
 from vendimeter.data.groups import Grouping
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted
+from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted_error
 from vendimeter.kernels import Embed, Kernel, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
@@ -330,7 +330,7 @@ class Diversity:
     def refuse_weights(self, question: str) -> None:
         """Refuse weights and counts, for what counts every sample once."""
         if self.weighting is not None:
-            raise weighted("Diversity" if self.keeps else "collection", question, self.weighting)
+            raise weighted_error("Diversity" if self.keeps else "collection", question, self.weighting)
 
     @cached_property
     def groups(self) -> Grouping | None:
@@ -563,6 +563,22 @@ class Diversity:
             plan, solution = run(self.problem(orders, tol), report)
             self._remember(_Solved(plan, solution, tuple(orders), tol), began)
             return plan, solution
+
+    def eigenvalues(self) -> Eigenvalues:
+        """All eigenvalues, by products in float64, whatever method the solver takes for scores."""
+        with self._lock, self._located():
+            if EIGENVECTORS in self._kept:
+                return self._kept[EIGENVECTORS].value.solution.spectrum
+            for solved in self._solved:
+                spectrum = solved.solution.spectrum
+                if isinstance(spectrum, Eigenvalues) and solved.plan.precision == "float64":
+                    return spectrum
+            began, orders = time.perf_counter(), (1.0, 2.0)
+            solver = replace(self.solver, tol=None, method="exact", precision="float64")
+            plan, solution = run(replace(self.problem(orders), solver=solver))
+            self._remember(_Solved(plan, solution, orders, None), began)
+            assert isinstance(solution.spectrum, Eigenvalues)
+            return solution.spectrum
 
     def _remember(self, solved: _Solved, began: float) -> None:
         if not self.keeps:

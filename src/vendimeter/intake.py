@@ -46,7 +46,7 @@ __all__ = [
     "similarity_of",
     "source_of",
     "taken",
-    "weighted",
+    "weighted_error",
 ]
 
 
@@ -398,7 +398,7 @@ def collected(
                     "collection.samples to count only those that were read."
                 )
         if "reference" in sources and sources["reference"].weights is not None:
-            raise weighted("reference", function.__name__)
+            raise weighted_error("reference", function.__name__)
         wide = wide_mode("float64", given.get("samples"), given.get("reference"))
         with wide:
             try:
@@ -420,12 +420,12 @@ def _fit(source: Collection, given: dict[str, Any], signature: inspect.Signature
     if source.weights is None:
         return
     if "weights" not in known:
-        raise weighted("collection", metric)
+        raise weighted_error("collection", metric)
     if given.get("weights") is None and given.get("counts") is None:
         given["weights"] = source.probabilities()
 
 
-def weighted(what: str, metric: str, weighting: str = "weights") -> InputError:
+def weighted_error(what: str, metric: str, weighting: str = "weights") -> InputError:
     """The error for weights or counts of samples, where a metric counts every sample once."""
     return InputError(
         f"the {what} has {weighting}, and {metric} counts every sample once; expected samples of equal weight. Pass "
