@@ -89,6 +89,11 @@ class Pairwise(Similarity):
             source.look(index)
 
     @property
+    def called_by_pair(self) -> bool:
+        """Whether each similarity is a call of a user's function."""
+        return not self.trusted and self._triangle is not None
+
+    @property
     def diagonal_block(self) -> int:
         """Items of a block for which `diagonal` calls a user's function: the calls or values it takes for each item."""
         return 1 if self._triangle is not None else DIAGONAL_BLOCK

@@ -69,10 +69,14 @@ class Remembered(Pairwise):
         values = self._memory.values
         return 0 if values is None else values.nbytes
 
+    @property
+    def called_by_pair(self) -> bool:
+        """Whether each similarity is a call of a user's function, of which some were not made yet."""
+        return super().called_by_pair and not self.is_complete
+
     def complete(self) -> None:
-        """Compute all similarities that are not known."""
-        if not self.is_complete:
-            self._memory.dense(self._memory.first)
+        """Compute all similarities of these items that are not known; some items of a kernel of ours are not kept."""
+        self._memory.complete(self._index)
 
     def block(self, rows: Index, cols: Index) -> np.ndarray:
         """A block: what is known of it is looked up, the rest computed."""
@@ -157,14 +161,20 @@ class _Memory:
 
     def dense(self, positions: np.ndarray) -> np.ndarray:
         """The similarities of items at some positions with each other."""
+        if not self.complete(positions):
+            return self.source.dense(positions)
         items = self._distinct(positions)
+        return self._values[np.ix_(items, items)]
+
+    def complete(self, positions: np.ndarray) -> bool:
+        """Compute what is not known of the similarities of items at some positions; False where they are not kept."""
+        distinct = np.unique(self._distinct(positions))
         with self._lock:
             if not self.is_complete:
-                distinct = np.unique(items)
                 if self.source.trusted and len(distinct) < len(self.first):
-                    return self.source.dense(positions)
+                    return False
                 self._complete(distinct)
-        return self._values[np.ix_(items, items)]
+        return True
 
     @property
     def _values(self) -> np.ndarray:

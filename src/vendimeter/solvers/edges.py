@@ -12,7 +12,7 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import as_number
 from vendimeter.present.progress import Progress
-from vendimeter.similarity import Index, Matrix, Pairwise, Similarity
+from vendimeter.similarity import Index, Matrix, Pairwise, Remembered, Similarity
 from vendimeter.similarity.base import parts_of, positions_of
 from vendimeter.similarity.checks import check_diagonal, entry_tolerance, not_finite
 from vendimeter.solvers.sums import check_largest
@@ -21,6 +21,7 @@ from vendimeter.spectrum import UNIT
 __all__ = ["Entries", "join_components", "within"]
 
 TILE = 1024  # items on a side of a tile, at most: 8 MiB of similarities
+CALLED_TILE = 64  # the same where each similarity is a call, and those on both sides of the diagonal are two
 BOTH_WAYS = 8  # items of a tile on each side for which a user's function is asked in both orders
 
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -57,6 +58,8 @@ class Entries:
         diagonal_error = 0.0
         if isinstance(similarity, Matrix):
             similarity = similarity.checked()
+        elif isinstance(similarity, Remembered):
+            similarity.complete()
         self._inner = similarity
         self._is_user_function = isinstance(similarity, Pairwise) and not similarity.trusted
         if self._is_user_function:
@@ -65,8 +68,10 @@ class Entries:
 
     @property
     def step(self) -> int:
-        """How many items a tile has on a side: fewer of very wide rows."""
-        return max(1, min(TILE, self._inner.step))
+        """How many items a tile has on a side: fewer of very wide rows, and where each similarity is a call."""
+        similarity = self._inner
+        called = isinstance(similarity, Pairwise) and similarity.called_by_pair
+        return max(1, min(CALLED_TILE if called else TILE, similarity.step))
 
     def block(self, rows: Index, cols: Index) -> Any:
         """Similarities in float64, on the device of the samples."""
