@@ -236,7 +236,7 @@ def test_what_cannot_be_used(call, message):
 def test_what_is_missing():
     with pytest.raises(EmptyError):
         birthday_paradox([], threshold=1)
-    with pytest.raises(TypeError, match="missing a required argument: 'threshold'"):
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'threshold'"):
         birthday_paradox(ROWS)
     lopsided = np.array([[1.0, 0.9, 0.0], [0.1, 1.0, 0.0], [0.0, 0.0, 1.0]])
     for batch in (None, 2):

@@ -136,5 +136,5 @@ def test_samples_that_cannot_be_used():
         grid_coverage([], bounds=(0, 1), bins=2)
     with pytest.raises(InputError, match=r"samples\[:, None\]"):
         grid_coverage([0.1, 0.2], bounds=(0, 1), bins=2)
-    with pytest.raises(TypeError, match="missing a required argument: 'bounds'"):
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'bounds'"):
         grid_coverage(WALKS, bins=2)

@@ -13,10 +13,10 @@ import numpy as np
 from vendimeter.data.arrays import is_missing
 from vendimeter.data.molecules import MOST_ATOMS, as_items, parse, parts, readable, too_large, too_many
 from vendimeter.errors import InputError
-from vendimeter.intake import collected
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
 from vendimeter.kernels.sets import Bits, ratios_of_bits
 from vendimeter.messages import about, brief
+from vendimeter.metrics.samples import taken
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number
@@ -90,7 +90,6 @@ class MoleculeFigures(Figures):
     reference_invalid: int = 0
 
 
-@collected(complete=True)
 def molecules(
     samples: Any,
     reference: Any = None,
@@ -173,16 +172,20 @@ def molecules(
     for option, value in (("stereo", stereo), ("nearest", nearest)):
         check_flag(value, option)
     check_progress(progress)
-    reader = _Reader(fingerprint, bool(stereo))
-    with showing(progress):
-        generated = reader.read(samples)
-        if reference is None:
-            return MoleculeFigures(**_figures(generated, ks))
-        with about("reference"):
-            compared_with = reader.read(reference, fingerprints=bool(nearest), required=True)
-        return MoleculeFigures(
-            **_figures(generated, ks), **_reference_figures(generated, compared_with, min_rings)
-        )
+    with (
+        taken(samples, "molecules", complete=True) as samples,
+        taken(reference, "molecules", "reference") as reference,
+    ):
+        reader = _Reader(fingerprint, bool(stereo))
+        with showing(progress):
+            generated = reader.read(samples)
+            if reference is None:
+                return MoleculeFigures(**_figures(generated, ks))
+            with about("reference"):
+                compared_with = reader.read(reference, fingerprints=bool(nearest), required=True)
+            return MoleculeFigures(
+                **_figures(generated, ks), **_reference_figures(generated, compared_with, min_rings)
+            )
 
 
 def _fingerprint(kernel: Any) -> Fingerprint:

@@ -43,10 +43,10 @@ from vendimeter.data.devices import (
 from vendimeter.data.frames import known
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
-from vendimeter.intake import collected
 from vendimeter.kernels.base import multiply_features
 from vendimeter.kernels.probabilities import channels_of
 from vendimeter.messages import brief, digits, shape_of
+from vendimeter.metrics.samples import taken, weights_of
 from vendimeter.options import check_flag, check_rng, generator, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.similarity import FeatureRows, Features, Index
@@ -72,7 +72,6 @@ MOST_JOINT = 1 << 20
 # --------------------------------------------------------------------------------------------------------- Hill numbers
 
 
-@collected
 def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
     """Hill numbers: how many equally common species would be as diverse as these counts.
 
@@ -114,20 +113,21 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
            [4.    , 4.    ]])
     """
     orders, several = parse_orders(q)
-    rows, single = _sites(samples)
-    numbers = np.empty((rows.shape[0], len(orders)))
-    for span in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
-        block = rows[span].toarray() if is_sparse(rows) else to_host(select(rows, span))
-        with np.errstate(
-            over="ignore"
-        ):  # numbers too large for float64 become infinite, which is an error below
-            counts = block.astype(np.float64)
-        _check_counts(counts, span.start, single)
-        counts /= counts.max(axis=1, keepdims=True)  # so that no sum overflows
-        numbers[span] = np.stack([_hill(block, counts, order) for order in orders], axis=-1)
-    if not several:
-        numbers = numbers[:, 0]
-    return (numbers[0] if several else float(numbers[0])) if single else numbers
+    with taken(samples, "hill") as samples:
+        rows, single = _sites(samples)
+        numbers = np.empty((rows.shape[0], len(orders)))
+        for span in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
+            block = rows[span].toarray() if is_sparse(rows) else to_host(select(rows, span))
+            with np.errstate(
+                over="ignore"
+            ):  # numbers too large for float64 become infinite, which is an error below
+                counts = block.astype(np.float64)
+            _check_counts(counts, span.start, single)
+            counts /= counts.max(axis=1, keepdims=True)  # so that no sum overflows
+            numbers[span] = np.stack([_hill(block, counts, order) for order in orders], axis=-1)
+        if not several:
+            numbers = numbers[:, 0]
+        return (numbers[0] if several else float(numbers[0])) if single else numbers
 
 
 def _hill(raw_counts: np.ndarray, counts: np.ndarray, q: float) -> np.ndarray:
@@ -187,7 +187,6 @@ def _check_counts(counts: np.ndarray, first: int, single: bool) -> None:
 # ---------------------------------------------------------------------------------------------------------------- modes
 
 
-@collected
 def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> int:
     """NOM: how many different classes a classifier predicts for the samples.
 
@@ -222,15 +221,15 @@ def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> in
     1
     """
     min_count = whole_number(least, "least")
-    labels = label_codes(samples, "number_of_modes")
-    if labels is None:
-        labels = predicted_classes(samples, "number_of_modes", logits)
-    else:
-        check_flag(logits, "logits")
-    return int(np.count_nonzero(np.bincount(labels) >= min_count))
+    with taken(samples, "number_of_modes") as samples:
+        labels = label_codes(samples, "number_of_modes")
+        if labels is None:
+            labels = predicted_classes(samples, "number_of_modes", logits)
+        else:
+            check_flag(logits, "logits")
+        return int(np.count_nonzero(np.bincount(labels) >= min_count))
 
 
-@collected
 def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -> float:
     """Mode Diversity: exp H(p̄), the effective number of classes of the mean of the class probabilities.
 
@@ -263,19 +262,23 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
     >>> round(mode_diversity(["cat", "dog", "cat", "cow"]), 4)
     2.8284
     """
-    labels = label_codes(samples, "mode_diversity")
-    if labels is not None:
-        check_flag(logits, "logits")
-        shares, _ = probabilities(weights, None, len(labels))
-        return float(hill_number(np.bincount(labels, weights=shares).astype(np.float64), 1))
-    rows = ClassProbabilities(samples, "mode_diversity", logits)
-    shares, n = probabilities(weights, None, rows.n)
-    total = np.zeros(rows.width)
-    for span in rows.parts(rows.n):
-        block = rows.read(span)
-        xp = namespace(block)
-        total += to_host(xp.sum(block, axis=0) / n if shares is None else move(shares[span], block) @ block)
-    return float(hill_number(total, 1))
+    weights = weights_of(samples, weights)
+    with taken(samples, "mode_diversity", weighted=True) as samples:
+        labels = label_codes(samples, "mode_diversity")
+        if labels is not None:
+            check_flag(logits, "logits")
+            shares, _ = probabilities(weights, None, len(labels))
+            return float(hill_number(np.bincount(labels, weights=shares).astype(np.float64), 1))
+        rows = ClassProbabilities(samples, "mode_diversity", logits)
+        shares, n = probabilities(weights, None, rows.n)
+        total = np.zeros(rows.width)
+        for span in rows.parts(rows.n):
+            block = rows.read(span)
+            xp = namespace(block)
+            total += to_host(
+                xp.sum(block, axis=0) / n if shares is None else move(shares[span], block) @ block
+            )
+        return float(hill_number(total, 1))
 
 
 # -------------------------------------------------------------------------------------------- divergences from the mean
@@ -303,7 +306,6 @@ class InceptionScore(Figure):
     n: int
 
 
-@collected
 def inception_score(
     samples: Any, *, splits: int = 10, logits: bool = False, rng: int | None = 0
 ) -> InceptionScore:
@@ -354,16 +356,16 @@ def inception_score(
     count = whole_number(splits, "splits")
     if rng is not None:
         rng = check_rng(rng)
-    rows = ClassProbabilities(samples, "inception_score", logits)
-    if count > rows.n:
-        raise InputError(f"splits={count} and there are {rows.n} samples; expected at least one a split.")
-    order = np.arange(rows.n) if rng is None else generator(rng, "inception score").permutation(rows.n)
-    cuts = [i * rows.n // count for i in range(count + 1)]
-    values = np.array([_exp_divergence(rows, np.sort(order[a:b])) for a, b in itertools.pairwise(cuts)])
-    return InceptionScore(float(values.mean()), float(values.std()), values, rows.n)
+    with taken(samples, "inception_score") as samples:
+        rows = ClassProbabilities(samples, "inception_score", logits)
+        if count > rows.n:
+            raise InputError(f"splits={count} and there are {rows.n} samples; expected at least one a split.")
+        order = np.arange(rows.n) if rng is None else generator(rng, "inception score").permutation(rows.n)
+        cuts = [i * rows.n // count for i in range(count + 1)]
+        values = np.array([_exp_divergence(rows, np.sort(order[a:b])) for a, b in itertools.pairwise(cuts)])
+        return InceptionScore(float(values.mean()), float(values.std()), values, rows.n)
 
 
-@collected
 def jensen_shannon_diversity(samples: Any, *, weights: Any = None, logits: bool = False) -> float:
     """The exponential of the Jensen–Shannon divergence of an ensemble of distributions: how many different ones.
 
@@ -404,9 +406,11 @@ def jensen_shannon_diversity(samples: Any, *, weights: Any = None, logits: bool 
     >>> round(jensen_shannon_diversity([[1, 0], [0, 1]], weights=[0.9, 0.1]), 4)
     1.3841
     """
-    rows = ClassProbabilities(samples, "jensen_shannon_diversity", logits)
-    shares, _ = probabilities(weights, None, rows.n)
-    return _exp_divergence(rows, np.arange(rows.n), shares)
+    weights = weights_of(samples, weights)
+    with taken(samples, "jensen_shannon_diversity", weighted=True) as samples:
+        rows = ClassProbabilities(samples, "jensen_shannon_diversity", logits)
+        shares, _ = probabilities(weights, None, rows.n)
+        return _exp_divergence(rows, np.arange(rows.n), shares)
 
 
 def _exp_divergence(

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.near_copies.hashing import interval
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import brief
-from vendimeter.options import as_number, check_rng, generator, whole_number
+from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
 from vendimeter.similarity import Matrix, Similarity
 from vendimeter.solvers.edges import Entries, within
-from vendimeter.solvers.plan import same_items
 
 __all__ = ["BirthdayParadox", "birthday_paradox"]
 
@@ -65,15 +64,14 @@ class BirthdayParadox(Figure):
         return (1 + math.sqrt(1 + 8 * math.log(2) * float(self))) / 2
 
 
-@collected
 def birthday_paradox(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     threshold: float,
     batch: int | None = None,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> BirthdayParadox:
     """How many different items a model can make, by the birthday paradox: from how often two samples are the same.
 
@@ -83,7 +81,7 @@ def birthday_paradox(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         Independent samples of one population, two or more, such as what a model generates; as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`; "match" for equal ones.
@@ -161,32 +159,35 @@ def birthday_paradox(
     size = None if batch is None else whole_number(batch, "batch")
     if size == 1:
         raise InputError("batch=1, and there is no pair in one sample; expected 2 or more.")
-    seed = check_rng(rng)
-    similarity = similarity_of(samples, kernel, seed)
-    n = similarity.n
-    if n < 2:
-        raise InputError("there is 1 item, and no pair that could collide; expected 2 or more.")
-    if size is None:
-        figures, count, trials = _estimate_from_pairs(similarity, min_similarity, share)
-    else:
-        if size > n:
-            raise InputError(f"batch={size} and there are {n} items; expected as many or fewer.")
-        order = generator(seed, "birthday batches").permutation(n)
-        batches = order[: n - n % size].reshape(-1, size)
-        figures, count, trials = _estimate_from_batches(similarity, batches, min_similarity, share)
+    diversity = diversity_of(samples, kernel, rng=rng)
+    diversity.refuse_weights("birthday_paradox")
+    with diversity.asked():
+        n = diversity.n
+        if n < 2:
+            raise InputError("there is 1 item, and no pair that could collide; expected 2 or more.")
+        if size is None:
+            figures, count, trials = _estimate_from_pairs(diversity, min_similarity, share)
+        else:
+            if size > n:
+                raise InputError(f"batch={size} and there are {n} items; expected as many or fewer.")
+            order = generator(diversity.rng, "birthday batches").permutation(n)
+            batches = order[: n - n % size].reshape(-1, size)
+            figures, count, trials = _estimate_from_batches(
+                diversity.similarity, batches, min_similarity, share
+            )
     value, low, high, support_bound = (max(1.0, figure) for figure in figures)
     support = math.ceil(support_bound * (1 - 1e-12))  # rounding up must not add an item to a whole number
     return BirthdayParadox(value, low, high, support, share, min_similarity, count, trials, n, size)
 
 
 def _estimate_from_pairs(
-    similarity: Similarity, min_similarity: float, confidence: float
+    diversity: Diversity, min_similarity: float, confidence: float
 ) -> tuple[list[float], int, int]:
     """From all pairs: 1/p with its interval and the bound on the support; colliding pairs, and all pairs."""
     from scipy.special import gammaincinv
 
-    n = similarity.n
-    positions, group = same_items(similarity, np.arange(n))  # equal samples are one item
+    n, similarity = diversity.n, diversity.similarity
+    positions, group = diversity.distinct  # equal samples are one item
     repeats = np.bincount(group)
     entries = Entries(similarity if len(positions) == n else similarity.take(positions), positions)
     others = repeats - 1  # with how many others a sample collides

@@ -20,10 +20,10 @@ from vendimeter.data.arrays import BLOCK_BYTES, as_list
 from vendimeter.data.devices import diagonal, is_foreign, namespace, to_host, transposed
 from vendimeter.data.groups import join
 from vendimeter.errors import AsymmetryError, InputError
-from vendimeter.intake import collected
 from vendimeter.kernels import as_kernel
 from vendimeter.messages import about, brief, shape_of
 from vendimeter.metrics.features import two_sets, wide_block
+from vendimeter.metrics.samples import taken
 from vendimeter.options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
@@ -78,7 +78,6 @@ class KernelDistance(Figure):
         return self.low, self.high
 
 
-@collected
 def kernel_distance(
     samples: Any,
     reference: Any,
@@ -166,24 +165,31 @@ def kernel_distance(
     request = _Subsets.of(subsets, subset_size, rng)
     confidence = check_confidence(confidence)
     polynomial = _polynomial(kernel, degree, gamma, coef)
-    if kernel is None or features is not None:
-        samples, reference = two_sets(samples, reference, METRIC, features=features)
-    else:
-        samples = _items(samples)
-        with about("reference"):
-            reference = _items(reference)
-        _check_shapes(samples, reference)
-    n, m = (int(items.shape[0]) if hasattr(items, "shape") else len(items) for items in (samples, reference))
-    request.check(n, m)
-    if polynomial is None:
-        source: Any = as_kernel(kernel).similarity(join([samples, reference])[0], rng=request.rng)
-    else:
-        source = _Polynomial(samples, reference, *polynomial)
-    with Progress("Kernel distance", progress) as line, np.errstate(over="ignore", invalid="ignore"):
-        if request.count is not None:
-            return _over_subsets(source, n, m, request, as_number(confidence), line)
-        sums = PairSums(source, slice(0, n), slice(n, n + m), lambda done: line.step(done))
-        return _estimate(sums, as_number(confidence))
+    vectors = kernel is None and features is None
+    with (
+        taken(samples, "kernel_distance", vectors=vectors) as samples,
+        taken(reference, "kernel_distance", "reference", vectors=vectors) as reference,
+    ):
+        if kernel is None or features is not None:
+            samples, reference = two_sets(samples, reference, METRIC, features=features)
+        else:
+            samples = _items(samples)
+            with about("reference"):
+                reference = _items(reference)
+            _check_shapes(samples, reference)
+        n, m = (
+            int(items.shape[0]) if hasattr(items, "shape") else len(items) for items in (samples, reference)
+        )
+        request.check(n, m)
+        if polynomial is None:
+            source: Any = as_kernel(kernel).similarity(join([samples, reference])[0], rng=request.rng)
+        else:
+            source = _Polynomial(samples, reference, *polynomial)
+        with Progress("Kernel distance", progress) as line, np.errstate(over="ignore", invalid="ignore"):
+            if request.count is not None:
+                return _over_subsets(source, n, m, request, as_number(confidence), line)
+            sums = PairSums(source, slice(0, n), slice(n, n + m), lambda done: line.step(done))
+            return _estimate(sums, as_number(confidence))
 
 
 def _polynomial(kernel: Any, degree: Any, gamma: Any, coef: Any) -> tuple[int, float | None, float] | None:

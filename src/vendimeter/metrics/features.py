@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from vendimeter.data.arrays import (
 from vendimeter.data.devices import as_like, double, is_foreign, local, namespace, select, to_host
 from vendimeter.errors import InputError
 from vendimeter.messages import about, brief, shape_of, unknown
+from vendimeter.metrics.samples import taken
 
-__all__ = ["feature_rows", "numbers_of", "two_sets", "wide_block"]
+__all__ = ["feature_rows", "numbers_of", "two_sets", "vector_sets", "wide_block"]
 
 
 def feature_rows(samples: Any, metric: str, *, features: Any = None) -> Any:
@@ -86,6 +88,19 @@ def two_sets(samples: Any, reference: Any, metric: str, *, features: Any = None)
             "features of one kind, with as many columns."
         )
     return left, as_like(right, left if is_foreign(left) else None)
+
+
+@contextmanager
+def vector_sets(
+    samples: Any, reference: Any, metric: str, *, features: Any = None
+) -> Iterator[tuple[Any, Any]]:
+    """The same of what the user passed, which may be collections or a `Diversity` each."""
+    vectors = features is None
+    with (
+        taken(samples, metric, vectors=vectors) as left,
+        taken(reference, metric, "reference", vectors=vectors) as right,
+    ):
+        yield two_sets(left, right, metric, features=features)
 
 
 def wide_block(rows: Any, index: slice | np.ndarray, what: str = "samples") -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, as_like, double, is_foreign, namespace, to_host, transposed
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.intake import collected
 from vendimeter.messages import about
 from vendimeter.metrics.features import feature_rows, wide_block
 from vendimeter.metrics.moments import (
@@ -27,6 +26,7 @@ from vendimeter.metrics.moments import (
     out_of_range,
     pivot_noise,
 )
+from vendimeter.metrics.samples import taken
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
@@ -63,7 +63,6 @@ class FrechetDistance(Figure):
     columns: int
 
 
-@collected
 def frechet_distance(
     samples: Any,
     reference: Any,
@@ -131,21 +130,25 @@ def frechet_distance(
         raise InputError(
             "features was given with the moments of both sets; expected samples to apply it to. Leave it away."
         )
-    left = _moments_or_rows(samples, features)
-    with about("reference"):
-        right = _moments_or_rows(reference, features)
-    _check(left, right, budget)
-    with Progress("Fréchet distance", progress) as bar, np.errstate(over="ignore", invalid="ignore"):
-        first = _side(left, "samples", lambda done: bar.step(0.4 * done))
-        second = _side(right, "reference", lambda done: bar.step(0.4 + 0.4 * done))
-        nuclear = _nuclear_norm(first, second)
-        mean_term = float(np.sum((first.mean - second.mean) ** 2))
-    # Equal covariances leave a difference of rounding size, of either sign; the exact one is not negative.
-    covariance_term = max(first.trace + second.trace - 2 * nuclear, 0.0)
-    value = mean_term + covariance_term
-    if not math.isfinite(value):
-        raise out_of_range("samples or reference")
-    return FrechetDistance(value, mean_term, covariance_term, first.n, second.n, len(first.mean))
+    with (
+        taken(samples, "frechet_distance", vectors=features is None) as samples,
+        taken(reference, "frechet_distance", "reference", vectors=features is None) as reference,
+    ):
+        left = _moments_or_rows(samples, features)
+        with about("reference"):
+            right = _moments_or_rows(reference, features)
+        _check(left, right, budget)
+        with Progress("Fréchet distance", progress) as bar, np.errstate(over="ignore", invalid="ignore"):
+            first = _side(left, "samples", lambda done: bar.step(0.4 * done))
+            second = _side(right, "reference", lambda done: bar.step(0.4 + 0.4 * done))
+            nuclear = _nuclear_norm(first, second)
+            mean_term = float(np.sum((first.mean - second.mean) ** 2))
+        # Equal covariances leave a difference of rounding size, of either sign; the exact one is not negative.
+        covariance_term = max(first.trace + second.trace - 2 * nuclear, 0.0)
+        value = mean_term + covariance_term
+        if not math.isfinite(value):
+            raise out_of_range("samples or reference")
+        return FrechetDistance(value, mean_term, covariance_term, first.n, second.n, len(first.mean))
 
 
 def _moments_or_rows(samples: Any, features: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError, UnansweredError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import brief, digits
-from vendimeter.options import as_number, byte_count, bytes_shown, check_rng, generator
+from vendimeter.options import COSINE, SEED, as_number, byte_count, bytes_shown, generator
 from vendimeter.results.base import Count
 from vendimeter.solvers.edges import Entries, join_components, within
 
@@ -56,15 +56,14 @@ class Components(Count):
     clusters: int | None
 
 
-@collected
 def components(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     threshold: float,
     eigenvalues: int = 10,
     memory: int | str = "2 GiB",
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Components:
     """How many groups fall apart when items are joined from a similarity on: connected components, and the eigengap.
 
@@ -76,7 +75,7 @@ def components(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -122,8 +121,15 @@ def components(
     count = as_number(eigenvalues)
     if not (0 <= count < math.inf and count == int(count)):
         raise InputError(f"eigenvalues={brief(eigenvalues)}; expected a whole number from 0 up.")
-    count, limit, seed = int(count), byte_count(memory, "memory"), check_rng(rng)
-    entries = Entries(similarity_of(samples, kernel, seed))
+    diversity = diversity_of(samples, kernel, rng=rng)
+    diversity.refuse_weights("components")
+    with diversity.asked():
+        return _components(diversity, level, int(count), byte_count(memory, "memory"))
+
+
+def _components(diversity: Diversity, level: float, count: int, memory: int) -> Components:
+    """The components of a threshold, and so many eigenvalues beyond those that are 0."""
+    entries = Entries(diversity.similarity)
     min_similarity = level - entries.slack
     if count and min_similarity <= 0:
         raise InputError(
@@ -131,7 +137,7 @@ def components(
             "weights; pass a threshold above 0, or eigenvalues=0 for the components alone."
         )
     labels = np.arange(entries.n)
-    edges = _EdgeList(limit // EDGE_BYTES, limit)
+    edges = _EdgeList(memory // EDGE_BYTES, memory)
     for i, j, k in entries.edges(min_similarity, values=count > 0, label="components"):
         labels = join_components(labels, i, j)
         if k is not None:
@@ -139,7 +145,7 @@ def components(
     labels, sizes = _renumber(labels)
     if not count:
         return Components(len(sizes), level, sizes, labels, np.empty(0), math.nan, None)
-    values = _smallest_eigenvalues(edges.matrix(entries.n), labels, sizes, count, seed)
+    values = _smallest_eigenvalues(edges.matrix(entries.n), labels, sizes, count, diversity.rng)
     # The gaps among the zeros are 0, so that the largest lies behind the last of these.
     gap, clusters = math.nan, len(sizes)
     if len(values) > len(sizes):

@@ -13,9 +13,9 @@ from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import to_host
 from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError
-from vendimeter.intake import collected
 from vendimeter.messages import brief, digits, unknown
 from vendimeter.metrics.features import feature_rows, numbers_of, wide_block
+from vendimeter.metrics.samples import taken
 from vendimeter.options import as_number, whole_number
 from vendimeter.results.base import Figure
 
@@ -60,7 +60,6 @@ class GridCoverage(Figure):
     indices: np.ndarray = field(repr=False)
 
 
-@collected
 def grid_coverage(
     samples: Any,
     *,
@@ -131,37 +130,38 @@ def grid_coverage(
     """
     if outside not in OUTSIDE:
         raise unknown("way to treat samples outside the bounds", outside, OUTSIDE)
-    if quality is not None:
-        check_alignment(samples, quality, "quality")
-    rows = feature_rows(samples, "grid_coverage", features=features)
-    n, width = (int(size) for size in rows.shape)
-    low, high = _check_bounds(bounds, width)
-    sizes = _bin_counts(bins, low, high)
-    qualities = None if quality is None else _qualities(quality, as_number(offset), offset, n)
-    if qualities is None and as_number(offset) != 0:
-        raise InputError(f"offset={brief(offset)} without quality; expected both, or neither.")
-    bin_positions, clipped = np.empty((n, width), dtype=np.int64), 0
-    for span in blocks(n, width, most=BLOCK_BYTES):
-        block = to_host(wide_block(rows, span))
-        beyond = (block < low) | (block > high)
-        if outside == "refuse" and beyond.any():
-            i, j = (int(place) for place in np.argwhere(beyond)[0])
-            raise InputError(
-                f"item {i + span.start} has {digits(block[i, j])} in column {j}, outside the bounds "
-                f"{digits(low[j])} to {digits(high[j])}; expected values within them. Pass wider bounds, or "
-                "outside='clip' to count such samples in the nearest cell.",
-                item=i + span.start,
-            )
-        clipped += int(np.count_nonzero(beyond.any(axis=1)))
-        bin_positions[span] = _bin_positions(np.clip(block, low, high), low, high, sizes)
-    _, cell, counts = np.unique(bin_positions, axis=0, return_inverse=True, return_counts=True)
-    # Samples in order of their cells, within one from the best to the worst, and on ties in their order.
-    keys = (np.arange(n), *(() if qualities is None else (-qualities,)), cell.ravel())
-    order = np.lexsort(keys)
-    indices = order[np.cumsum(counts) - counts]
-    cells = math.prod(sizes)
-    score = None if qualities is None else math.fsum((qualities[indices]).tolist())
-    return GridCoverage(len(counts) / cells, len(counts), cells, score, n, clipped, counts, indices)
+    with taken(samples, "grid_coverage", vectors=features is None) as samples:
+        if quality is not None:
+            check_alignment(samples, quality, "quality")
+        rows = feature_rows(samples, "grid_coverage", features=features)
+        n, width = (int(size) for size in rows.shape)
+        low, high = _check_bounds(bounds, width)
+        sizes = _bin_counts(bins, low, high)
+        qualities = None if quality is None else _qualities(quality, as_number(offset), offset, n)
+        if qualities is None and as_number(offset) != 0:
+            raise InputError(f"offset={brief(offset)} without quality; expected both, or neither.")
+        bin_positions, clipped = np.empty((n, width), dtype=np.int64), 0
+        for span in blocks(n, width, most=BLOCK_BYTES):
+            block = to_host(wide_block(rows, span))
+            beyond = (block < low) | (block > high)
+            if outside == "refuse" and beyond.any():
+                i, j = (int(place) for place in np.argwhere(beyond)[0])
+                raise InputError(
+                    f"item {i + span.start} has {digits(block[i, j])} in column {j}, outside the bounds "
+                    f"{digits(low[j])} to {digits(high[j])}; expected values within them. Pass wider bounds, or "
+                    "outside='clip' to count such samples in the nearest cell.",
+                    item=i + span.start,
+                )
+            clipped += int(np.count_nonzero(beyond.any(axis=1)))
+            bin_positions[span] = _bin_positions(np.clip(block, low, high), low, high, sizes)
+        _, cell, counts = np.unique(bin_positions, axis=0, return_inverse=True, return_counts=True)
+        # Samples in order of their cells, within one from the best to the worst, and on ties in their order.
+        keys = (np.arange(n), *(() if qualities is None else (-qualities,)), cell.ravel())
+        order = np.lexsort(keys)
+        indices = order[np.cumsum(counts) - counts]
+        cells = math.prod(sizes)
+        score = None if qualities is None else math.fsum((qualities[indices]).tolist())
+        return GridCoverage(len(counts) / cells, len(counts), cells, score, n, clipped, counts, indices)
 
 
 def _bin_positions(block: np.ndarray, low: np.ndarray, high: np.ndarray, sizes: list[int]) -> np.ndarray:

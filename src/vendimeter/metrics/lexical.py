@@ -13,15 +13,14 @@ import numpy as np
 
 from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import collected
 from vendimeter.messages import brief, check_characters, unknown
+from vendimeter.metrics.samples import placed, taken
 from vendimeter.metrics.texts import (
     LONGEST,
     grouped,
     mean_over_groups,
     ngrams_by_length,
     number_tokens,
-    text_metric,
 )
 from vendimeter.options import as_number
 from vendimeter.results.base import Figure
@@ -67,7 +66,6 @@ class NgramDiversity(Figure):
     values: np.ndarray = field(repr=False)
 
 
-@text_metric
 def ngram_diversity(
     samples: Any,
     *,
@@ -129,28 +127,31 @@ def ngram_diversity(
     NgramDiversity(0.75, by_length={1: 0.75, 2: 0.75}, tokens=8, texts=4, groups=2, left_out=0, standard_error=0.25)
     """
     low, high = _check_lengths(low, high)
-    texts = grouped(samples, "ngram_diversity", by=by, groups=groups)
-    ids, starts = number_tokens(texts, tokenizer, lowercase)
-    group, count = texts.group, len(texts.labels)
-    shares = np.full((high - low + 1, count), np.nan)
-    for n, gram, text in ngrams_by_length(ids, starts, high):
-        if not len(gram):
-            break
-        if n >= low:
-            total = np.bincount(group[text], minlength=count)
-            # No n-gram number is in two groups, so that any of its texts tells the group.
-            group_of_gram = np.empty(int(gram.max()) + 1, dtype=np.int64)
-            group_of_gram[gram] = group[text]
-            np.divide(
-                np.bincount(group_of_gram, minlength=count), total, out=shares[n - low], where=total > 0
+    with placed(samples):
+        texts = grouped(samples, "ngram_diversity", by=by, groups=groups)
+        ids, starts = number_tokens(texts, tokenizer, lowercase)
+        group, count = texts.group, len(texts.labels)
+        shares = np.full((high - low + 1, count), np.nan)
+        for n, gram, text in ngrams_by_length(ids, starts, high):
+            if not len(gram):
+                break
+            if n >= low:
+                total = np.bincount(group[text], minlength=count)
+                # No n-gram number is in two groups, so that any of its texts tells the group.
+                group_of_gram = np.empty(int(gram.max()) + 1, dtype=np.int64)
+                group_of_gram[gram] = group[text]
+                np.divide(
+                    np.bincount(group_of_gram, minlength=count), total, out=shares[n - low], where=total > 0
+                )
+        values = _nan_means(shares, axis=0)
+        if np.isnan(values).all():
+            tokens = "a token" if low == 1 else f"{low} tokens"
+            raise EmptyError(
+                f"no text has {tokens}, so that there are no n-grams; expected one text that has."
             )
-    values = _nan_means(shares, axis=0)
-    if np.isnan(values).all():
-        tokens = "a token" if low == 1 else f"{low} tokens"
-        raise EmptyError(f"no text has {tokens}, so that there are no n-grams; expected one text that has.")
-    mean, error, left_out = mean_over_groups(values)
-    by_length = dict(zip(range(low, high + 1), _nan_means(shares, axis=1).tolist(), strict=True))
-    return NgramDiversity(mean, by_length, len(ids), len(texts.texts), count, left_out, error, values)
+        mean, error, left_out = mean_over_groups(values)
+        by_length = dict(zip(range(low, high + 1), _nan_means(shares, axis=1).tolist(), strict=True))
+        return NgramDiversity(mean, by_length, len(ids), len(texts.texts), count, left_out, error, values)
 
 
 def _check_lengths(low: Any, high: Any) -> tuple[int, int]:
@@ -194,7 +195,6 @@ class CompressionRatio(Figure):
     method: str
 
 
-@collected
 def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio:
     """Compression ratio: bytes of the texts over their bytes when compressed.
 
@@ -233,21 +233,22 @@ def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio
     """
     if not isinstance(method, str) or method not in _COMPRESSORS:
         raise unknown("method", method, _COMPRESSORS)
-    texts = texts_of(samples, "compression_ratio", who="compression_ratio")
-    if not isinstance(texts[0], str):
-        raise InputError(
-            f"item 0 is a list, {brief(list(texts[0]))}; compression_ratio expected texts (strings). Join tokens to a "
-            "text, or pass the texts of each group by themselves."
-        )
-    compressor = _COMPRESSORS[method]()
-    size = compressed = 0
-    for block in _utf8_blocks(texts):
-        size += len(block)
-        compressed += len(compressor.compress(block))
-    compressed += len(compressor.flush())
-    if not size:
-        raise EmptyError("samples holds one text without characters; the ratio of nothing is undefined.")
-    return CompressionRatio(size / compressed, size, compressed, method)
+    with taken(samples, "compression_ratio") as samples:
+        texts = texts_of(samples, "compression_ratio", who="compression_ratio")
+        if not isinstance(texts[0], str):
+            raise InputError(
+                f"item 0 is a list, {brief(list(texts[0]))}; compression_ratio expected texts (strings). Join tokens "
+                "to a text, or pass the texts of each group by themselves."
+            )
+        compressor = _COMPRESSORS[method]()
+        size = compressed = 0
+        for block in _utf8_blocks(texts):
+            size += len(block)
+            compressed += len(compressor.compress(block))
+        compressed += len(compressor.flush())
+        if not size:
+            raise EmptyError("samples holds one text without characters; the ratio of nothing is undefined.")
+        return CompressionRatio(size / compressed, size, compressed, method)
 
 
 def _utf8_blocks(texts: list[str]) -> Iterator[bytes]:

@@ -9,10 +9,9 @@ import numpy as np
 
 from vendimeter.data.devices import no_gradients
 from vendimeter.errors import InputError
-from vendimeter.intake import collected
 from vendimeter.messages import brief
 from vendimeter.metrics.distances import Space
-from vendimeter.metrics.features import two_sets
+from vendimeter.metrics.features import vector_sets
 from vendimeter.metrics.neighbours import Balls, fill_balls, nearest_neighbours
 from vendimeter.options import as_number, byte_count, check_progress, whole_number
 from vendimeter.present.progress import Progress
@@ -106,7 +105,6 @@ class Memorization(Figures):
     indices: np.ndarray = field(repr=False)
 
 
-@collected
 def precision_recall(
     samples: Any,
     reference: Any,
@@ -176,23 +174,22 @@ def precision_recall(
     """
     k = whole_number(k, "k")
     budget = _memory_budget(memory, progress)
-    left, right = two_sets(samples, reference, "precision_recall", features=features)
-    n, m = _sizes(left, right)
-    _check_size(n, k, "samples")
-    _check_size(m, k, "reference")
-    with no_gradients(), Progress("Precision and recall", progress) as bar:
-        space = Space({"samples": left, "reference": right}, budget, bar, pairs=n * n + m * m + n * m)
-        x, r = space.sets
-        manifolds = [
-            Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=False),
-            Balls(space, x, r, _squared_radii(space, x, k), axis=0, counted=False),
-        ]
-        fill_balls(space, x, r, manifolds)
-    precision, recall = (float(np.mean(manifold.inside)) for manifold in manifolds)
-    return PrecisionRecall(precision, recall, k=k, n=n, m=m)
+    with vector_sets(samples, reference, "precision_recall", features=features) as (left, right):
+        n, m = _sizes(left, right)
+        _check_size(n, k, "samples")
+        _check_size(m, k, "reference")
+        with no_gradients(), Progress("Precision and recall", progress) as bar:
+            space = Space({"samples": left, "reference": right}, budget, bar, pairs=n * n + m * m + n * m)
+            x, r = space.sets
+            manifolds = [
+                Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=False),
+                Balls(space, x, r, _squared_radii(space, x, k), axis=0, counted=False),
+            ]
+            fill_balls(space, x, r, manifolds)
+        precision, recall = (float(np.mean(manifold.inside)) for manifold in manifolds)
+        return PrecisionRecall(precision, recall, k=k, n=n, m=m)
 
 
-@collected
 def density_coverage(
     samples: Any,
     reference: Any,
@@ -249,18 +246,17 @@ def density_coverage(
     """
     k = whole_number(k, "k")
     budget = _memory_budget(memory, progress)
-    left, right = two_sets(samples, reference, "density_coverage", features=features)
-    n, m = _sizes(left, right)
-    _check_size(m, k, "reference")
-    with no_gradients(), Progress("Density and coverage", progress) as bar:
-        space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
-        x, r = space.sets
-        balls = Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=True)
-        fill_balls(space, x, r, [balls])
-    return DensityCoverage(balls.pairs / (k * n), float(np.mean(balls.holding)), k=k, n=n, m=m)
+    with vector_sets(samples, reference, "density_coverage", features=features) as (left, right):
+        n, m = _sizes(left, right)
+        _check_size(m, k, "reference")
+        with no_gradients(), Progress("Density and coverage", progress) as bar:
+            space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
+            x, r = space.sets
+            balls = Balls(space, r, x, _squared_radii(space, r, k), axis=1, counted=True)
+            fill_balls(space, x, r, [balls])
+        return DensityCoverage(balls.pairs / (k * n), float(np.mean(balls.holding)), k=k, n=n, m=m)
 
 
-@collected
 def memorization(
     samples: Any,
     reference: Any,
@@ -331,17 +327,18 @@ def memorization(
     if not 0 < ratio_limit <= 1:
         raise InputError(f"ratio={brief(ratio)}; expected a number above 0 and up to 1, such as 1/3.")
     budget = _memory_budget(memory, progress)
-    left, right = two_sets(samples, reference, "memorization", features=features)
-    n, m = _sizes(left, right)
-    if m < 2:
-        raise InputError(
-            "reference has 1 item, and memorization compares the nearest with the second nearest; expected 2 or more."
-        )
-    with no_gradients(), Progress("Memorization", progress) as bar:
-        space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
-        x, r = space.sets
-        own_squares = _squared_radii(space, r, 1)
-        neighbours = nearest_neighbours(space, x, r, 2)
+    with vector_sets(samples, reference, "memorization", features=features) as (left, right):
+        n, m = _sizes(left, right)
+        if m < 2:
+            raise InputError(
+                "reference has 1 item, and memorization compares the nearest with the second nearest; expected 2 or "
+                "more."
+            )
+        with no_gradients(), Progress("Memorization", progress) as bar:
+            space = Space({"samples": left, "reference": right}, budget, bar, pairs=m * m + n * m)
+            x, r = space.sets
+            own_squares = _squared_radii(space, r, 1)
+            neighbours = nearest_neighbours(space, x, r, 2)
     first, second = neighbours.squares.T
     indices = neighbours.indices[:, 0].copy()
     # The inverse of 1/3 is 3 in floating point too, so that ties of whole numbers are ties. That of a tiny ratio may be

@@ -23,9 +23,9 @@ from vendimeter.errors import (
     MismatchError,
     TooLargeError,
 )
-from vendimeter.intake import collected
 from vendimeter.messages import about, brief, digits, shape_of
 from vendimeter.metrics.features import feature_rows, wide_block
+from vendimeter.metrics.samples import taken
 from vendimeter.options import as_number, bytes_shown
 
 __all__ = [
@@ -266,10 +266,10 @@ class MomentSum:
         return object.__new__(Moments)._set(self.mean.copy(), self.scatter, self.n, rounding)
 
 
-@collected
 def moments(samples: Any, total: MomentSum, *, features: Any = None) -> None:
     """Add samples to a sum."""
-    total.add(feature_rows(samples, "moments", features=features), "samples")
+    with taken(samples, "moments", vectors=features is None) as samples:
+        total.add(feature_rows(samples, "moments", features=features), "samples")
 
 
 def moments_of(rows: Any, what: str, step: Callable[[float], None]) -> Moments:

@@ -15,6 +15,7 @@ from vendimeter.data.tokens import Tokenizer, words
 from vendimeter.errors import EmptyError, InputError, MissingDependencyError
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.messages import brief
+from vendimeter.metrics.samples import placed
 from vendimeter.metrics.texts import (
     Grouped,
     Overlap,
@@ -25,7 +26,6 @@ from vendimeter.metrics.texts import (
     grouped,
     ngrams_by_length,
     number_tokens,
-    text_metric,
 )
 from vendimeter.optional import require
 from vendimeter.options import as_number
@@ -41,7 +41,6 @@ SMALL = 128  # groups of up to so many texts are compared many at once
 # ------------------------------------------------------------------------------------------------------------ self-BLEU
 
 
-@text_metric
 def self_bleu(
     samples: Any,
     *,
@@ -109,29 +108,30 @@ def self_bleu(
     n, floor = check_length(n, "n"), as_number(epsilon)
     if not 0 <= floor < 1:
         raise InputError(f"epsilon={brief(epsilon)}; expected a number from 0 up and below 1.")
-    texts = grouped(samples, "self_bleu", by=by, groups=groups)
-    check_pairs(texts, "self-BLEU")
-    ids, starts = number_tokens(texts, tokenizer, lowercase)
-    lengths = np.diff(starts)
-    logs, without_match = np.zeros(len(lengths)), lengths < 0
-    for m, gram, text in ngrams_by_length(ids, starts, n):
-        if not len(gram):
-            break
-        counts = count_in_texts(gram, text)
-        matches = np.bincount(counts.text, weights=_matches_with_others(counts), minlength=len(lengths))
-        long_enough = lengths >= m
-        if m == 1:
-            without_match = long_enough & (matches == 0)
-        with np.errstate(divide="ignore"):
-            logs[long_enough] += np.log(
-                np.maximum(matches[long_enough], floor) / (lengths[long_enough] - m + 1)
-            )
-    scores = np.exp(logs / np.clip(lengths, 1, n) + _log_brevity(lengths, texts))
-    scores[without_match] = 0.0
-    with np.errstate(invalid="ignore"):
-        values = np.bincount(texts.group, weights=scores, minlength=len(texts.labels)) / texts.sizes
-    values[texts.sizes < 2] = np.nan
-    return Overlap.over(texts, values)
+    with placed(samples):
+        texts = grouped(samples, "self_bleu", by=by, groups=groups)
+        check_pairs(texts, "self-BLEU")
+        ids, starts = number_tokens(texts, tokenizer, lowercase)
+        lengths = np.diff(starts)
+        logs, without_match = np.zeros(len(lengths)), lengths < 0
+        for m, gram, text in ngrams_by_length(ids, starts, n):
+            if not len(gram):
+                break
+            counts = count_in_texts(gram, text)
+            matches = np.bincount(counts.text, weights=_matches_with_others(counts), minlength=len(lengths))
+            long_enough = lengths >= m
+            if m == 1:
+                without_match = long_enough & (matches == 0)
+            with np.errstate(divide="ignore"):
+                logs[long_enough] += np.log(
+                    np.maximum(matches[long_enough], floor) / (lengths[long_enough] - m + 1)
+                )
+        scores = np.exp(logs / np.clip(lengths, 1, n) + _log_brevity(lengths, texts))
+        scores[without_match] = 0.0
+        with np.errstate(invalid="ignore"):
+            values = np.bincount(texts.group, weights=scores, minlength=len(texts.labels)) / texts.sizes
+        values[texts.sizes < 2] = np.nan
+        return Overlap.over(texts, values)
 
 
 def _matches_with_others(counts: TextCounts) -> np.ndarray:
@@ -190,7 +190,6 @@ class PairwiseBLEU(Figure):
     left_out: int
 
 
-@text_metric
 def pairwise_bleu(
     samples: Any,
     *,
@@ -246,36 +245,36 @@ def pairwise_bleu(
     (0.0, 1.0)
     """
     n = check_length(n, "n")
-    texts = grouped(samples, "pairwise_bleu", by=by, groups=groups)
-    check_pairs(texts, "pairwise BLEU")
-    ids, starts = number_tokens(texts, tokenizer, lowercase)
-    sizes = texts.sizes
-    partners = (sizes - 1)[texts.group]
-    precisions = np.full(n, np.nan)
-    for m, gram, text in ngrams_by_length(ids, starts, n):
-        total = int(partners[text].sum())
-        if not total:
-            break
-        counts = count_in_texts(gram, text)
-        # In rising order of counts, the minimum of a pair is that of the text that comes first.
-        behind = counts.size - 1 - (np.arange(len(counts.first)) - counts.first)
-        precisions[m - 1] = 2 * int((counts.times * behind).sum()) / total
-    defined = precisions[~np.isnan(precisions)]
-    if not len(defined):
-        raise EmptyError(
-            "no text of a pair has a token; expected some. Pairwise BLEU of nothing is undefined."
-        )
-    with np.errstate(divide="ignore"):
-        value = float(np.exp(np.log(defined).mean()))
-    pairs = int((sizes * (sizes - 1)).sum())
-    left_out = int((sizes < 2).sum())
-    return PairwiseBLEU(value, tuple(precisions.tolist()), pairs, len(texts.texts), len(sizes), left_out)
+    with placed(samples):
+        texts = grouped(samples, "pairwise_bleu", by=by, groups=groups)
+        check_pairs(texts, "pairwise BLEU")
+        ids, starts = number_tokens(texts, tokenizer, lowercase)
+        sizes = texts.sizes
+        partners = (sizes - 1)[texts.group]
+        precisions = np.full(n, np.nan)
+        for m, gram, text in ngrams_by_length(ids, starts, n):
+            total = int(partners[text].sum())
+            if not total:
+                break
+            counts = count_in_texts(gram, text)
+            # In rising order of counts, the minimum of a pair is that of the text that comes first.
+            behind = counts.size - 1 - (np.arange(len(counts.first)) - counts.first)
+            precisions[m - 1] = 2 * int((counts.times * behind).sum()) / total
+        defined = precisions[~np.isnan(precisions)]
+        if not len(defined):
+            raise EmptyError(
+                "no text of a pair has a token; expected some. Pairwise BLEU of nothing is undefined."
+            )
+        with np.errstate(divide="ignore"):
+            value = float(np.exp(np.log(defined).mean()))
+        pairs = int((sizes * (sizes - 1)).sum())
+        left_out = int((sizes < 2).sum())
+        return PairwiseBLEU(value, tuple(precisions.tolist()), pairs, len(texts.texts), len(sizes), left_out)
 
 
 # ------------------------------------------------------------------------------------------------------------ D-Lex-Sim
 
 
-@text_metric
 def d_lex_sim(
     samples: Any,
     kernel: Any = "bleu",
@@ -325,17 +324,18 @@ def d_lex_sim(
     >>> round(d_lex_sim(captions, lambda a, b: len({*a.split()} & {*b.split()}) / 5), 4)
     0.2667
     """
-    texts = grouped(samples, "d_lex_sim", by=by, groups=groups)
-    check_pairs(texts, "D-Lex-Sim")
-    if isinstance(kernel, str) and kernel == "meteor":
-        sums = _sum_function(texts, _meteor())
-    elif isinstance(kernel, Kernel | str | type) or not callable(kernel):
-        sums = _sum_kernel(texts, as_kernel(kernel))
-    else:
-        sums = _sum_function(texts, kernel)
-    pairs = texts.sizes * (texts.sizes - 1) / 2
-    values = np.full(len(pairs), np.nan)
-    return Overlap.over(texts, np.divide(sums, pairs, out=values, where=pairs > 0))
+    with placed(samples):
+        texts = grouped(samples, "d_lex_sim", by=by, groups=groups)
+        check_pairs(texts, "D-Lex-Sim")
+        if isinstance(kernel, str) and kernel == "meteor":
+            sums = _sum_function(texts, _meteor())
+        elif isinstance(kernel, Kernel | str | type) or not callable(kernel):
+            sums = _sum_kernel(texts, as_kernel(kernel))
+        else:
+            sums = _sum_function(texts, kernel)
+        pairs = texts.sizes * (texts.sizes - 1) / 2
+        values = np.full(len(pairs), np.nan)
+        return Overlap.over(texts, np.divide(sums, pairs, out=values, where=pairs > 0))
 
 
 def _sum_kernel(texts: Grouped, kernel: Kernel) -> np.ndarray:

@@ -22,15 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.diversity import diversity_of
 from vendimeter.errors import InputError, UnansweredError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import brief
-from vendimeter.options import as_number, byte_count, check_rng, generator
+from vendimeter.options import COSINE, SEED, as_number, byte_count, generator
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures
 from vendimeter.similarity.base import parts_of
 from vendimeter.solvers.edges import Entries, within
-from vendimeter.solvers.plan import collapse
 
 __all__ = ["Circles", "IndependentSet", "circles", "clique_cover", "largest_independent"]
 
@@ -102,15 +101,14 @@ class Circles(Figures):
         return self.low
 
 
-@collected
 def circles(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     threshold: float,
     effort: float = 1,
     memory: int | str = "1 GiB",
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Circles:
     """#Circles: the largest number of items that are all farther apart than a threshold.
 
@@ -120,7 +118,7 @@ def circles(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`; their distance is 1 − k. The paper takes Tanimoto
@@ -170,21 +168,21 @@ def circles(
     work = as_number(effort)
     if not 0 < work <= 1000:
         raise InputError(f"effort={brief(effort)}; expected a number above 0, up to 1000.")
-    limit, seed = byte_count(memory, "memory"), check_rng(rng)
-    similarity = similarity_of(samples, kernel, seed)
-    positions, _ = collapse(similarity, None, None)
-    if positions is None:
-        positions = np.arange(similarity.n)
-    else:
-        similarity = similarity.take(positions)
-    entries = Entries(similarity, positions)
-    cut = 1 - radius - entries.slack
-    graph = _graph(entries, cut, limit // EDGE_BYTES)
-    if graph is None:
-        indices, high, method = _one_pass(entries, cut)
-    else:
-        solution = largest_independent(graph, effort=work, rng=generator(seed, "circles"))
-        indices, high, method = solution.vertices, solution.high, METHODS[solution.method]
+    limit = byte_count(memory, "memory")
+    diversity = diversity_of(samples, kernel, rng=rng)
+    diversity.refuse_weights("circles")
+    with diversity.asked():
+        similarity, (positions, _) = diversity.similarity, diversity.distinct
+        entries = Entries(
+            similarity if len(positions) == diversity.n else similarity.take(positions), positions
+        )
+        cut = 1 - radius - entries.slack
+        graph = _graph(entries, cut, limit // EDGE_BYTES)
+        if graph is None:
+            indices, high, method = _one_pass(entries, cut)
+        else:
+            solution = largest_independent(graph, effort=work, rng=generator(diversity.rng, "circles"))
+            indices, high, method = solution.vertices, solution.high, METHODS[solution.method]
     low = len(indices)
     return Circles(low, high, low == high, radius, method, np.sort(positions[indices]))
 

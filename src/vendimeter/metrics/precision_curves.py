@@ -15,9 +15,8 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, is_gpu, move, namespace, no_gradients, to_host, transposed
 from vendimeter.errors import InputError
-from vendimeter.intake import collected
 from vendimeter.messages import brief, digits
-from vendimeter.metrics.features import numbers_of, two_sets, wide_block
+from vendimeter.metrics.features import numbers_of, vector_sets, wide_block
 from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures
@@ -104,7 +103,6 @@ class PrecisionRecallCurve(Figures):
         return self.at(np.where(angles < math.pi / 2, np.tan(angles), math.inf))
 
 
-@collected
 def precision_recall_curve(
     samples: Any,
     reference: Any,
@@ -187,19 +185,19 @@ def precision_recall_curve(
     )
     draws = generator(check_rng(rng), "precision-recall curve")
     check_progress(progress)
-    left, right = two_sets(samples, reference, "precision_recall_curve", features=features)
-    n, m = int(left.shape[0]), int(right.shape[0])
-    fitted = 2 * min(n, m, MOST_FITTED)
-    if cluster_count > fitted:
-        raise InputError(
-            f"clusters={cluster_count}, of sets of {n} and {m} points; expected {fitted} at most, because centres are "
-            "fitted to as many points of either set."
-        )
-    with no_gradients(), Progress("Precision–recall curve", progress) as bar:
-        of_samples, of_reference = cluster_shares(
-            {"samples": left, "reference": right}, cluster_count, run_count, draws, bar
-        )
-    return _curve(of_samples, of_reference, weight, n, m)
+    with vector_sets(samples, reference, "precision_recall_curve", features=features) as (left, right):
+        n, m = int(left.shape[0]), int(right.shape[0])
+        fitted = 2 * min(n, m, MOST_FITTED)
+        if cluster_count > fitted:
+            raise InputError(
+                f"clusters={cluster_count}, of sets of {n} and {m} points; expected {fitted} at most, because centres "
+                "are fitted to as many points of either set."
+            )
+        with no_gradients(), Progress("Precision–recall curve", progress) as bar:
+            of_samples, of_reference = cluster_shares(
+                {"samples": left, "reference": right}, cluster_count, run_count, draws, bar
+            )
+        return _curve(of_samples, of_reference, weight, n, m)
 
 
 def _curve(

@@ -14,7 +14,8 @@ from vendimeter.data.arrays import as_list, refuse_set
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError
 from vendimeter.messages import about, brief, in_group, unknown
-from vendimeter.metrics.texts import Grouped, check_length, grouped, text_metric
+from vendimeter.metrics.samples import placed, taken
+from vendimeter.metrics.texts import Grouped, check_length, grouped
 from vendimeter.optional import require
 from vendimeter.options import check_flag
 from vendimeter.present.progress import Progress
@@ -53,7 +54,6 @@ class CorpusBLEU(Figure):
     signature: str
 
 
-@text_metric
 def corpus_bleu(
     samples: Any,
     reference: Any,
@@ -122,36 +122,36 @@ def corpus_bleu(
     if not isinstance(smoothing, str) or smoothing not in SMOOTHING:
         raise unknown("smoothing", smoothing, SMOOTHING)
     refuse_set(samples, "references")
-    texts = grouped(samples, "corpus_bleu", groups=groups)
-    in_groups = groups or isinstance(samples, Mapping)
-    owners = texts.group if in_groups else np.arange(len(texts.texts))
-    labels = texts.labels if in_groups else range(len(texts.texts))
-    references = _references(reference, labels, texts, in_groups=bool(in_groups))
-    library = require("sacrebleu", extra="text", purpose="corpus BLEU")
-    name = "sacrebleu:13a" if tokenizer is None else tokenizer
-    if isinstance(name, str) and name.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
-        # sacreBLEU splits the texts itself, so that the signature says how.
-        hypotheses, split = texts.texts, name.partition(":")[2]
-    else:
-        hypotheses, references = _number_tokens(texts.texts, references, tokenizer, lowercase)
-        split, lowercase = "none", False
-    options = {"lowercase": lowercase, "tokenize": split, "max_ngram_order": n, "force": True}
-    totals = _count_matches(library.BLEU(smooth_method="none", **options), hypotheses, references, owners)
-    return _bleu_of_counts(
-        library.BLEU(smooth_method=smoothing, **options), totals, n, {len(texts) for texts in references}
-    )
+    with placed(samples), taken(reference, "corpus_bleu", "reference", lists=True) as reference:
+        texts = grouped(samples, "corpus_bleu", groups=groups)
+        owners = texts.group if texts.in_groups else np.arange(len(texts.texts))
+        labels = texts.labels if texts.in_groups else range(len(texts.texts))
+        references = _references(reference, labels, texts)
+        library = require("sacrebleu", extra="text", purpose="corpus BLEU")
+        name = "sacrebleu:13a" if tokenizer is None else tokenizer
+        if isinstance(name, str) and name.startswith("sacrebleu:") and isinstance(texts.texts[0], str):
+            # sacreBLEU splits the texts itself, so that the signature says how.
+            hypotheses, split = texts.texts, name.partition(":")[2]
+        else:
+            hypotheses, references = _number_tokens(texts.texts, references, tokenizer, lowercase)
+            split, lowercase = "none", False
+        options = {"lowercase": lowercase, "tokenize": split, "max_ngram_order": n, "force": True}
+        totals = _count_matches(library.BLEU(smooth_method="none", **options), hypotheses, references, owners)
+        return _bleu_of_counts(
+            library.BLEU(smooth_method=smoothing, **options), totals, n, {len(texts) for texts in references}
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------- references
 
 
-def _references(reference: Any, labels: Sequence[Any], texts: Grouped, *, in_groups: bool) -> list[list[Any]]:
+def _references(reference: Any, labels: Sequence[Any], texts: Grouped) -> list[list[Any]]:
     """The references of each sample, or of each group, as lists of what the samples are."""
-    what = "group" if in_groups else "sample"
+    what = "group" if texts.in_groups else "sample"
     with about("reference"):
         refuse_set(reference, "references")
         if isinstance(reference, Mapping):
-            if not in_groups:
+            if not texts.in_groups:
                 raise InputError("it is a mapping, and samples is one collection; expected a list.")
             missing = next((label for label in labels if label not in reference), None)
             if missing is not None or len(reference) != len(labels):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief, digits, unknown
-from vendimeter.options import as_number, check_flag
+from vendimeter.options import COSINE, SEED, as_number, check_flag
 from vendimeter.results.score import data_frame, html_table, number, order_name
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums
 from vendimeter.spectrum import parse_order, parse_orders
@@ -19,16 +19,15 @@ from vendimeter.spectrum import parse_order, parse_orders
 __all__ = ["SimilarityProfile", "intdiv", "leinster_cobbold", "mean_similarity"]
 
 
-@collected
 def intdiv(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     p: float = 1,
     diagonal: bool = True,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> float:
     """Internal diversity: 1 less the mean similarity of all pairs of items.
 
@@ -38,7 +37,7 @@ def intdiv(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -82,36 +81,38 @@ def intdiv(
     power = as_number(p)
     if not 1 <= power < math.inf:
         raise InputError(f"p={brief(p)}; expected the power of the similarities, a number from 1 up.")
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    own_shares = _own_shares(shares, n, counts, diagonal)
-    pairs = float(shares @ _total_weights(shares, own_shares))
-    if not pairs > 0:
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        shares, own_shares = diversity.shares, _own_shares(diversity, diagonal)
+        pairs = float(shares @ _total_weights(shares, own_shares))
+        if not pairs > 0:
+            raise InputError(
+                "there is one item, and diagonal=False leaves out its similarity with itself; expected two items or "
+                "more."
+            )
+        scale, total = power_sum(diversity.similarity, shares, own_shares, power)
+        mean = total / pairs
+        if power == 1:
+            return 1 - mean
+        root = scale * abs(mean) ** (1 / power)
+        if mean >= 0 or root <= noise_of(
+            diversity.similarity
+        ):  # similarities of 0 that rounding has made negative
+            return 1 - root
         raise InputError(
-            "there is one item, and diagonal=False leaves out its similarity with itself; expected two items or "
-            "more."
+            f"the mean of the similarities to the power p={power:g} is ({digits(-root)})^{power:g}, and has no root; "
+            "expected similarities from 0 up, or p=1 or 2."
         )
-    scale, total = power_sum(similarity, shares, own_shares, power)
-    mean = total / pairs
-    if power == 1:
-        return 1 - mean
-    root = scale * abs(mean) ** (1 / power)
-    if mean >= 0 or root <= noise_of(similarity):  # similarities of 0 that rounding has made negative
-        return 1 - root
-    raise InputError(
-        f"the mean of the similarities to the power p={power:g} is ({digits(-root)})^{power:g}, and has no root; "
-        "expected similarities from 0 up, or p=1 or 2."
-    )
 
 
-@collected
 def mean_similarity(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     diagonal: bool = True,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> np.ndarray:
     """How similar each item is to all items in the mean: (Kw)ᵢ = Σⱼ wⱼ k(xᵢ, xⱼ), with w = 1/n unless given.
 
@@ -148,27 +149,27 @@ def mean_similarity(
     >>> mean_similarity(["a", "b"], "match", counts=[3, 1], diagonal=False).round(4)
     array([0.6667, 0.    ])
     """
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    own_shares = _own_shares(shares, n, counts, diagonal)
-    others = _total_weights(shares, own_shares)
-    if not others.min() > 0:
-        raise InputError(
-            f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
-            "itself; expected two items of positive weight or more.",
-            item=int(others.argmin()),
-        )
-    return row_sums(similarity, shares, own_shares) / others
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        shares, own_shares = diversity.shares, _own_shares(diversity, diagonal)
+        others = _total_weights(shares, own_shares)
+        if not others.min() > 0:
+            raise InputError(
+                f"item {int(others.argmin())} has all the weight, and diagonal=False leaves out its similarity with "
+                "itself; expected two items of positive weight or more.",
+                item=int(others.argmin()),
+            )
+        return row_sums(diversity.similarity, shares, own_shares) / others
 
 
-@collected
 def leinster_cobbold(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> float | SimilarityProfile:
     """The similarity-sensitive diversity of Leinster and Cobbold: an effective number of items.
 
@@ -210,22 +211,23 @@ def leinster_cobbold(
     SimilarityProfile({0: 3, 1: 2.82843, 2: 2.66667, inf: 2}, n=4)
     """
     orders, several = parse_orders(q)
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    similarity, positions = present(similarity, shares)
-    shares = shares[positions]
-    mean_similarities = row_sums(similarity, shares, shares, positions)
-    # From similarities with others that are not negative, (Kp)ᵢ is at least pᵢ, and D_q at most n.
-    low = mean_similarities < np.maximum(shares - noise_of(similarity), shares / 2)
-    if low.any():
-        i = int(np.flatnonzero(low)[0])
-        raise InputError(
-            f"item {positions[i]} has a mean similarity of {digits(mean_similarities[i])} with all items, itself among "
-            f"them with {digits(shares[i])}, because some of its similarities are negative; expected similarities from "
-            "0 up. Use another kernel, such as RBF().",
-            item=positions[i],
-        )
-    diversities = [_power_mean(shares, mean_similarities, order) for order in orders]
-    return SimilarityProfile(dict(zip(orders, diversities, strict=True)), n) if several else diversities[0]
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        similarity, positions = present(diversity.similarity, diversity.shares)
+        shares = diversity.shares[positions]
+        mean_similarities = row_sums(similarity, shares, shares, positions)
+        # From similarities with others that are not negative, (Kp)ᵢ is at least pᵢ, and D_q at most n.
+        low = mean_similarities < np.maximum(shares - noise_of(similarity), shares / 2)
+        if low.any():
+            i = int(np.flatnonzero(low)[0])
+            raise InputError(
+                f"item {positions[i]} has a mean similarity of {digits(mean_similarities[i])} with all items, itself "
+                f"among them with {digits(shares[i])}, because some of its similarities are negative; expected "
+                "similarities from 0 up. Use another kernel, such as RBF().",
+                item=positions[i],
+            )
+        diversities = {order: _power_mean(shares, mean_similarities, order) for order in orders}
+    return SimilarityProfile(diversities, diversity.count) if several else diversities[orders[0]]
 
 
 def _power_mean(shares: np.ndarray, mean_similarities: np.ndarray, q: float) -> float:
@@ -316,8 +318,11 @@ def _total_weights(shares: np.ndarray, own_shares: np.ndarray) -> np.ndarray:
     return totals + own_shares
 
 
-def _own_shares(shares: np.ndarray, n: int, counts: Any, diagonal: Any) -> np.ndarray:
+def _own_shares(diversity: Diversity, diagonal: Any) -> np.ndarray:
     """The weight of the similarity of each item with itself."""
+    shares = diversity.shares
     if check_flag(diagonal, "diagonal"):
         return shares
-    return np.zeros_like(shares) if counts is None else np.maximum(shares - 1 / n, 0.0)
+    if diversity.weighting == "counts":
+        return np.maximum(shares - 1 / diversity.count, 0.0)
+    return np.zeros_like(shares)

@@ -21,15 +21,14 @@ from vendimeter.data.devices import (
     to_host,
     transposed,
 )
+from vendimeter.diversity import diversity_of
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import brief
 from vendimeter.metrics.features import wide_block
-from vendimeter.options import as_number, check_rng
+from vendimeter.metrics.samples import taken
+from vendimeter.options import COSINE, SEED, as_number
 from vendimeter.results.base import Figure
-from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import DENSE_LIMIT, Problem
-from vendimeter.solvers.solve import run
+from vendimeter.solvers.plan import DENSE_LIMIT
 from vendimeter.spectrum import UNIT, Eigenvalues, hill
 
 __all__ = ["LogDet", "effective_rank", "log_det"]
@@ -41,7 +40,6 @@ LARGEST_SIDE = 16_384
 # ------------------------------------------------------------------------------------------------------ effective rank
 
 
-@collected
 def effective_rank(samples: Any) -> float:
     """The effective rank of a matrix: exp(−Σ p log p), with p = σ/Σσ the singular values σ divided by their sum.
 
@@ -51,7 +49,7 @@ def effective_rank(samples: Any) -> float:
 
     Parameters
     ----------
-    samples : array, sparse array or list of lists, shape (n, m)
+    samples : array, sparse array, list of lists, Collection or Diversity, shape (n, m)
         Any real matrix but zero; features, weights of a layer, a similarity matrix.
 
     Returns
@@ -80,24 +78,25 @@ def effective_rank(samples: Any) -> float:
     >>> round(effective_rank([[2, 0], [0, 1]]), 4)
     1.8899
     """
-    rows: Any = local(as_rows(samples, kernel="effective_rank"))
-    if not is_sparse(rows) and not is_foreign(rows):
-        rows = np.asarray(rows)
-    n, m = (int(size) for size in rows.shape)
-    if min(n, m) > LARGEST_SIDE:
-        raise TooLargeError(
-            f"the matrix of {n}×{m} has {min(n, m)} singular values, and the limit is {LARGEST_SIDE}; expected a "
-            "smaller side. Take a random sample of the rows, or project the columns."
-        )
-    scale = _power_of_two_scale(rows)
-    if m > n:
-        rows = rows.T.tocsr() if is_sparse(rows) else transposed(rows)
-    factor = None
-    for block in _dense_blocks(rows):
-        block = block * scale
-        factor = _triangular_factor(block if factor is None else concat([factor, block]))
-    values = to_host(namespace(factor).linalg.svdvals(factor))
-    return float(hill(values, 1.0))
+    with taken(samples, "effective_rank", vectors=True) as samples:
+        rows: Any = local(as_rows(samples, kernel="effective_rank"))
+        if not is_sparse(rows) and not is_foreign(rows):
+            rows = np.asarray(rows)
+        n, m = (int(size) for size in rows.shape)
+        if min(n, m) > LARGEST_SIDE:
+            raise TooLargeError(
+                f"the matrix of {n}×{m} has {min(n, m)} singular values, and the limit is {LARGEST_SIDE}; expected a "
+                "smaller side. Take a random sample of the rows, or project the columns."
+            )
+        scale = _power_of_two_scale(rows)
+        if m > n:
+            rows = rows.T.tocsr() if is_sparse(rows) else transposed(rows)
+        factor = None
+        for block in _dense_blocks(rows):
+            block = block * scale
+            factor = _triangular_factor(block if factor is None else concat([factor, block]))
+        values = to_host(namespace(factor).linalg.svdvals(factor))
+        return float(hill(values, 1.0))
 
 
 def _power_of_two_scale(rows: Any) -> float:
@@ -177,8 +176,7 @@ class LogDet(Figure):
     shift: float
 
 
-@collected
-def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: int = 0) -> LogDet:
+def log_det(samples: Any, kernel: Any = COSINE, *, shift: float = 0.0, rng: int = SEED) -> LogDet:
     """The volume that items span, as log det(K + shift·I) of their similarity matrix K.
 
     With shift = 0 it is at most 0, which it is where no item is like another, and −∞ where one is a copy or a linear
@@ -186,7 +184,7 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -230,18 +228,17 @@ def log_det(samples: Any, kernel: Any = "cosine", *, shift: float = 0.0, rng: in
     addend = as_number(shift)
     if not 0 <= addend < math.inf:
         raise InputError(f"shift={brief(shift)}; expected a finite number from 0 up.")
-    similarity = similarity_of(samples, kernel, check_rng(rng))
-    solver = Solver(method="exact", precision="float64")
-    problem = Problem(similarity, None, [1.0, 2.0], solver, check_rng(rng))
-    try:
-        spectrum = run(problem)[1].spectrum
-    except TooLargeError:
-        raise TooLargeError(
-            f"log_det takes all eigenvalues, and those of {similarity.n} items are more than the {DENSE_LIMIT} that "
-            "are taken at once; expected fewer items, or a kernel with features of fewer columns. Take a random sample."
-        ) from None
-    assert isinstance(spectrum, Eigenvalues)
-    return _log_det_of_spectrum(spectrum, similarity.n, addend)
+    diversity = diversity_of(samples, kernel, rng=rng)
+    diversity.refuse_weights("log_det")
+    with diversity.asked():
+        try:
+            return _log_det_of_spectrum(diversity.eigenvalues(), diversity.n, addend)
+        except TooLargeError:
+            raise TooLargeError(
+                f"log_det takes all eigenvalues, and those of {diversity.n} items are more than the {DENSE_LIMIT} that "
+                "are taken at once; expected fewer items, or a kernel with features of fewer columns. Take a random "
+                "sample."
+            ) from None
 
 
 def _log_det_of_spectrum(spectrum: Eigenvalues, n: int, shift: float) -> LogDet:

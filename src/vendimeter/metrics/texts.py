@@ -5,21 +5,22 @@ The n-grams are numbered and counted in whole arrays; a text with fewer than n t
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from vendimeter.data import frames
 from vendimeter.data.arrays import is_frame_column, is_table, length, refuse_set, to_list
 from vendimeter.data.collection import Collection
-from vendimeter.data.groups import read, split
+from vendimeter.data.groups import Grouping, read, split
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
+from vendimeter.diversity import Diversity
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import collected
 from vendimeter.messages import brief, in_group, shape_of
+from vendimeter.metrics.samples import refuse_weights
 from vendimeter.options import check_flag, whole_number
 from vendimeter.results.base import Figure
 
@@ -35,28 +36,7 @@ __all__ = [
     "mean_over_groups",
     "ngrams_by_length",
     "number_tokens",
-    "text_metric",
 ]
-
-
-def text_metric(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a metric of texts to take a `Collection`, which has groups where its samples are lists of texts."""
-    collecting = collected(function, groups=True)
-
-    @functools.wraps(function)
-    def wrapper(samples: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(samples, Collection):
-            return collecting(samples, *args, **options)
-        if options.get("by") is not None:
-            options["by"] = samples.labels_by(options["by"])
-        if options.get("groups") is None:
-            options["groups"] = samples.is_group
-        if samples.is_group and options["groups"]:
-            # Errors name groups here, not items, so that no place in a file can be given.
-            return collecting(list(samples.groups(range(len(samples))).values()), *args, **options)
-        return collecting(samples, *args, **options)
-
-    return wrapper
 
 
 # ------------------------------------------------------------------------------------------------------------ groups
@@ -74,11 +54,14 @@ class Grouped:
         The names of the groups.
     starts : ndarray, shape (groups + 1,)
         Group g has the texts starts[g] … starts[g+1].
+    in_groups : bool
+        Whether there are groups, be it one; else all texts are one collection.
     """
 
     texts: list[Any]
     labels: Sequence[Hashable]
     starts: np.ndarray
+    in_groups: bool = False
 
     @property
     def sizes(self) -> np.ndarray:
@@ -98,6 +81,8 @@ class Grouped:
 def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) -> Grouped:
     """Texts in groups: by labels, as a mapping or list of groups, or all of them in one.
 
+    A `Collection` has groups where its samples are lists of texts, a `Diversity` has its own with ``groups=True``.
+
     Examples
     --------
     >>> grouped({"x": ["a b", "c"], "y": ["d"]}, "self_bleu").starts.tolist()
@@ -107,12 +92,23 @@ def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) ->
     """
     if groups is not None:
         groups = check_flag(groups, "groups")
-    if by is not None:
+    if isinstance(samples, Collection):
+        by = None if by is None else samples.labels_by(by)
+        groups = samples.is_group if groups is None else groups
+    if by is not None and groups:
+        raise InputError(
+            "by and groups=True are both given; expected one label a text (by=), or texts that lie in groups "
+            "already (groups=True)."
+        )
+    if isinstance(samples, Collection) and samples.is_group and groups:
+        return _read_groups(list(samples.groups(range(len(samples))).values()), metric)
+    refuse_weights(samples, metric)
+    if isinstance(samples, Diversity):
         if groups:
-            raise InputError(
-                "by and groups=True are both given; expected one label a text (by=), or texts that lie in groups "
-                "already (groups=True)."
-            )
+            return _arranged(_texts(samples.samples, metric, ambiguous=False), samples.required_groups())
+        samples, groups = samples.samples, False
+    samples = samples.samples if isinstance(samples, Collection) else frames.known(samples)
+    if by is not None:
         return _group_by_labels(samples, metric, by, groups)
     if groups or (groups is None and isinstance(samples, Mapping)):
         return _read_groups(samples, metric)
@@ -142,8 +138,12 @@ def _any_string(tokens: Sequence[Any]) -> bool:
 def _group_by_labels(samples: Any, metric: str, by: Any, groups: bool | None) -> Grouped:
     refuse_set(samples, "labels")
     texts = _texts(samples, metric, ambiguous=groups is None)
-    label_groups = read(by, len(texts), None)
-    return Grouped([texts[i] for i in label_groups.items.tolist()], label_groups.labels, label_groups.starts)
+    return _arranged(texts, read(by, len(texts), None))
+
+
+def _arranged(texts: list[Any], groups: Grouping) -> Grouped:
+    """Texts one group after another."""
+    return Grouped([texts[i] for i in groups.items.tolist()], groups.labels, groups.starts, in_groups=True)
 
 
 def _read_groups(samples: Any, metric: str) -> Grouped:
@@ -172,7 +172,7 @@ def _read_groups(samples: Any, metric: str) -> Grouped:
         sizes.append(len(group_texts))
     if not texts:
         raise EmptyError("every group is empty; expected at least one text.")
-    return Grouped(texts, labels, np.concatenate([[0], np.cumsum(sizes)]))
+    return Grouped(texts, labels, np.concatenate([[0], np.cumsum(sizes)]), in_groups=True)
 
 
 def _kind(text: Any) -> str:
