@@ -1,9 +1,9 @@
 """The metrics that are reported beside the Vendi Score, each with its formula, its reference and its limits.
 
-Functions of one collection take ``(samples, …)``, those that compare two ``(samples, reference, …)``; each may be a
-`Collection` or a `Diversity`. Of a `Diversity` the functions with a kernel take its similarities, weights and seed, those
-of vectors what its encoder made, and others its samples. One figure is a float or an int that knows more about itself;
-several have names.
+Functions of one collection take ``(samples, …)``, those that compare two ``(samples, reference, …)``; each of these may
+be a `Collection` or a `Diversity`. Of a `Diversity` functions with a kernel take its similarities, weights and seed,
+those of vectors what its encoder made, and others its samples. One figure is a float or an int that knows more about
+itself; several have names.
 """
 
 from vendimeter.metrics.chemistry import MoleculeFigures, molecules
