@@ -150,6 +150,14 @@ def test_what_a_score_is_after_the_eigenvectors() -> None:
     assert float(d.score(q=2)) == pytest.approx(float(vm.score(d.samples, q=2)), rel=1e-12)
 
 
+def test_eigenvectors_of_a_stand_in_give_no_bounds() -> None:
+    d = vm.Diversity(
+        np.random.default_rng(0).standard_normal((50, 4)), vm.kernels.RandomFeatures(vm.kernels.RBF(1.0), 64)
+    )
+    d.contributions()
+    assert d.score().level == d.eigenvalues().level == "none"
+
+
 def test_neighbours_of_a_lower_threshold_have_those_of_a_higher_one() -> None:
     x = np.random.default_rng(0).standard_normal((60, 3))
     d = vm.Diversity(x)

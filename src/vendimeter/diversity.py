@@ -49,7 +49,7 @@ from vendimeter.solvers.plan import (
     refuse,
     same_items,
 )
-from vendimeter.solvers.solve import exact_seconds, run
+from vendimeter.solvers.solve import exact_seconds, is_approximate, run, unclaimed
 from vendimeter.spectrum import Eigenvalues, Spectrum, parse_orders
 
 if TYPE_CHECKING:
@@ -557,8 +557,8 @@ class Diversity:
                 if solved.answers(orders, tol):
                     return solved.plan, solved.solution
             if EIGENVECTORS in self._kept and self.solver.method in ("auto", "exact"):
-                solution = self._kept[EIGENVECTORS].value.solution
-                return Plan("rows", "float64", "the eigenvectors had been computed already"), solution
+                plan = Plan("rows", "float64", "the eigenvectors had been computed already")
+                return plan, self._solution_of_eigenvectors()
             began = time.perf_counter()
             plan, solution = run(self.problem(orders, tol), report)
             self._remember(_Solved(plan, solution, tuple(orders), tol), began)
@@ -568,7 +568,7 @@ class Diversity:
         """All eigenvalues, by products in float64, whatever method the solver takes for scores."""
         with self._lock, self._located():
             if EIGENVECTORS in self._kept:
-                return self._kept[EIGENVECTORS].value.solution.spectrum
+                return self._solution_of_eigenvectors().spectrum
             for solved in self._solved:
                 spectrum = solved.solution.spectrum
                 if isinstance(spectrum, Eigenvalues) and solved.plan.precision == "float64":
@@ -579,6 +579,11 @@ class Diversity:
             self._remember(_Solved(plan, solution, orders, None), began)
             assert isinstance(solution.spectrum, Eigenvalues)
             return solution.spectrum
+
+    def _solution_of_eigenvectors(self) -> Solution:
+        """The eigenvalues that were computed with the eigenvectors; without bounds, where the kernel has none."""
+        solution = self._kept[EIGENVECTORS].value.solution
+        return unclaimed(solution) if is_approximate(self.similarity) else solution
 
     def _remember(self, solved: _Solved, began: float) -> None:
         if not self.keeps:
