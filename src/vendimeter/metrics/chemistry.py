@@ -16,7 +16,7 @@ from vendimeter.errors import InputError
 from vendimeter.kernels import MACCS, Jaccard, Morgan, RDKitFingerprint, as_kernel
 from vendimeter.kernels.sets import Bits, ratios_of_bits
 from vendimeter.messages import about, brief
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.metrics.similarities import intdiv
 from vendimeter.optional import require
 from vendimeter.options import check_flag, check_progress, whole_number
@@ -173,8 +173,8 @@ def molecules(
         check_flag(value, option)
     check_progress(progress)
     with (
-        taken(samples, "molecules", complete=True) as samples,
-        taken(reference, "molecules", "reference") as reference,
+        opened(samples, "molecules", complete=True) as samples,
+        opened(reference, "molecules", "reference") as reference,
     ):
         reader = _Reader(fingerprint, bool(stereo))
         with showing(progress):

@@ -46,7 +46,7 @@ from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.kernels.base import multiply_features
 from vendimeter.kernels.probabilities import channels_of
 from vendimeter.messages import brief, digits, shape_of
-from vendimeter.metrics.samples import taken, weights_of
+from vendimeter.metrics.samples import opened, weights_of
 from vendimeter.options import check_flag, check_rng, generator, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.similarity import FeatureRows, Features, Index
@@ -113,7 +113,7 @@ def hill(samples: Any, *, q: Any = 1) -> float | np.ndarray:
            [4.    , 4.    ]])
     """
     orders, several = parse_orders(q)
-    with taken(samples, "hill") as samples:
+    with opened(samples, "hill") as samples:
         rows, single = _sites(samples)
         numbers = np.empty((rows.shape[0], len(orders)))
         for span in blocks(rows.shape[0], rows.shape[1], most=BLOCK_BYTES):
@@ -221,7 +221,7 @@ def number_of_modes(samples: Any, *, logits: bool = False, least: int = 1) -> in
     1
     """
     min_count = whole_number(least, "least")
-    with taken(samples, "number_of_modes") as samples:
+    with opened(samples, "number_of_modes") as samples:
         labels = label_codes(samples, "number_of_modes")
         if labels is None:
             labels = predicted_classes(samples, "number_of_modes", logits)
@@ -263,7 +263,7 @@ def mode_diversity(samples: Any, *, logits: bool = False, weights: Any = None) -
     2.8284
     """
     weights = weights_of(samples, weights)
-    with taken(samples, "mode_diversity", weighted=True) as samples:
+    with opened(samples, "mode_diversity", weighted=True) as samples:
         labels = label_codes(samples, "mode_diversity")
         if labels is not None:
             check_flag(logits, "logits")
@@ -356,7 +356,7 @@ def inception_score(
     count = whole_number(splits, "splits")
     if rng is not None:
         rng = check_rng(rng)
-    with taken(samples, "inception_score") as samples:
+    with opened(samples, "inception_score") as samples:
         rows = ClassProbabilities(samples, "inception_score", logits)
         if count > rows.n:
             raise InputError(f"splits={count} and there are {rows.n} samples; expected at least one a split.")
@@ -407,7 +407,7 @@ def jensen_shannon_diversity(samples: Any, *, weights: Any = None, logits: bool 
     1.3841
     """
     weights = weights_of(samples, weights)
-    with taken(samples, "jensen_shannon_diversity", weighted=True) as samples:
+    with opened(samples, "jensen_shannon_diversity", weighted=True) as samples:
         rows = ClassProbabilities(samples, "jensen_shannon_diversity", logits)
         shares, _ = probabilities(weights, None, rows.n)
         return _exp_divergence(rows, np.arange(rows.n), shares)

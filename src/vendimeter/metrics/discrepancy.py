@@ -23,7 +23,7 @@ from vendimeter.errors import AsymmetryError, InputError
 from vendimeter.kernels import as_kernel
 from vendimeter.messages import about, brief, shape_of
 from vendimeter.metrics.features import two_sets, wide_block
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.options import as_number, check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
@@ -167,8 +167,8 @@ def kernel_distance(
     polynomial = _polynomial(kernel, degree, gamma, coef)
     vectors = kernel is None and features is None
     with (
-        taken(samples, "kernel_distance", vectors=vectors) as samples,
-        taken(reference, "kernel_distance", "reference", vectors=vectors) as reference,
+        opened(samples, "kernel_distance", vectors=vectors) as samples,
+        opened(reference, "kernel_distance", "reference", vectors=vectors) as reference,
     ):
         if kernel is None or features is not None:
             samples, reference = two_sets(samples, reference, METRIC, features=features)

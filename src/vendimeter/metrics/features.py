@@ -21,7 +21,7 @@ from vendimeter.data.arrays import (
 from vendimeter.data.devices import as_like, double, is_foreign, local, namespace, select, to_host
 from vendimeter.errors import InputError
 from vendimeter.messages import about, brief, shape_of, unknown
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 
 __all__ = ["feature_rows", "numbers_of", "two_sets", "vector_sets", "wide_block"]
 
@@ -97,8 +97,8 @@ def vector_sets(
     """The same of what the user passed, which may be collections or a `Diversity` each."""
     vectors = features is None
     with (
-        taken(samples, metric, vectors=vectors) as left,
-        taken(reference, metric, "reference", vectors=vectors) as right,
+        opened(samples, metric, vectors=vectors) as left,
+        opened(reference, metric, "reference", vectors=vectors) as right,
     ):
         yield two_sets(left, right, metric, features=features)
 

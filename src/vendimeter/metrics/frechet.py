@@ -26,7 +26,7 @@ from vendimeter.metrics.moments import (
     out_of_range,
     pivot_noise,
 )
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.options import byte_count, bytes_shown
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
@@ -131,8 +131,8 @@ def frechet_distance(
             "features was given with the moments of both sets; expected samples to apply it to. Leave it away."
         )
     with (
-        taken(samples, "frechet_distance", vectors=features is None) as samples,
-        taken(reference, "frechet_distance", "reference", vectors=features is None) as reference,
+        opened(samples, "frechet_distance", vectors=features is None) as samples,
+        opened(reference, "frechet_distance", "reference", vectors=features is None) as reference,
     ):
         left = _moments_or_rows(samples, features)
         with about("reference"):

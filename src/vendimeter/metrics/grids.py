@@ -15,7 +15,7 @@ from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, digits, unknown
 from vendimeter.metrics.features import feature_rows, numbers_of, wide_block
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.options import as_number, whole_number
 from vendimeter.results.base import Figure
 
@@ -130,7 +130,7 @@ def grid_coverage(
     """
     if outside not in OUTSIDE:
         raise unknown("way to treat samples outside the bounds", outside, OUTSIDE)
-    with taken(samples, "grid_coverage", vectors=features is None) as samples:
+    with opened(samples, "grid_coverage", vectors=features is None) as samples:
         if quality is not None:
             check_alignment(samples, quality, "quality")
         rows = feature_rows(samples, "grid_coverage", features=features)

@@ -14,7 +14,7 @@ import numpy as np
 from vendimeter.data.tokens import Tokenizer, texts_of
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.messages import brief, check_characters, unknown
-from vendimeter.metrics.samples import placed, taken
+from vendimeter.metrics.samples import opened, placed
 from vendimeter.metrics.texts import (
     LONGEST,
     grouped,
@@ -233,7 +233,7 @@ def compression_ratio(samples: Any, *, method: str = "gzip") -> CompressionRatio
     """
     if not isinstance(method, str) or method not in _COMPRESSORS:
         raise unknown("method", method, _COMPRESSORS)
-    with taken(samples, "compression_ratio") as samples:
+    with opened(samples, "compression_ratio") as samples:
         texts = texts_of(samples, "compression_ratio", who="compression_ratio")
         if not isinstance(texts[0], str):
             raise InputError(

@@ -25,7 +25,7 @@ from vendimeter.errors import (
 )
 from vendimeter.messages import about, brief, digits, shape_of
 from vendimeter.metrics.features import feature_rows, wide_block
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.options import as_number, bytes_shown
 
 __all__ = [
@@ -268,7 +268,7 @@ class MomentSum:
 
 def moments(samples: Any, total: MomentSum, *, features: Any = None) -> None:
     """Add samples to a sum."""
-    with taken(samples, "moments", vectors=features is None) as samples:
+    with opened(samples, "moments", vectors=features is None) as samples:
         total.add(feature_rows(samples, "moments", features=features), "samples")
 
 

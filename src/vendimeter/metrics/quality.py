@@ -14,7 +14,7 @@ from vendimeter.data.arrays import as_list, refuse_set
 from vendimeter.data.tokens import Tokenizer, check, texts_of, tokens_of
 from vendimeter.errors import InputError
 from vendimeter.messages import about, brief, in_group, unknown
-from vendimeter.metrics.samples import placed, taken
+from vendimeter.metrics.samples import opened, placed
 from vendimeter.metrics.texts import Grouped, check_length, grouped
 from vendimeter.optional import require
 from vendimeter.options import check_flag
@@ -122,7 +122,7 @@ def corpus_bleu(
     if not isinstance(smoothing, str) or smoothing not in SMOOTHING:
         raise unknown("smoothing", smoothing, SMOOTHING)
     refuse_set(samples, "references")
-    with placed(samples), taken(reference, "corpus_bleu", "reference", lists=True) as reference:
+    with placed(samples), opened(reference, "corpus_bleu", "reference", lists=True) as reference:
         texts = grouped(samples, "corpus_bleu", groups=groups)
         owners = texts.group if texts.in_groups else np.arange(len(texts.texts))
         labels = texts.labels if texts.in_groups else range(len(texts.texts))

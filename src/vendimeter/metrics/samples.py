@@ -16,13 +16,13 @@ from vendimeter.errors import InputError
 from vendimeter.intake import weighted_error
 from vendimeter.messages import about
 
-__all__ = ["placed", "refuse_weights", "taken", "weights_of"]
+__all__ = ["opened", "placed", "refuse_weights", "weights_of"]
 
 REFERENCE = "reference"
 
 
 @contextmanager
-def taken(
+def opened(
     samples: Any,
     metric: str,
     name: str = "samples",

@@ -25,7 +25,7 @@ from vendimeter.diversity import diversity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.messages import brief
 from vendimeter.metrics.features import wide_block
-from vendimeter.metrics.samples import taken
+from vendimeter.metrics.samples import opened
 from vendimeter.options import COSINE, SEED, as_number
 from vendimeter.results.base import Figure
 from vendimeter.solvers.plan import DENSE_LIMIT
@@ -78,7 +78,7 @@ def effective_rank(samples: Any) -> float:
     >>> round(effective_rank([[2, 0], [0, 1]]), 4)
     1.8899
     """
-    with taken(samples, "effective_rank", vectors=True) as samples:
+    with opened(samples, "effective_rank", vectors=True) as samples:
         rows: Any = local(as_rows(samples, kernel="effective_rank"))
         if not is_sparse(rows) and not is_foreign(rows):
             rows = np.asarray(rows)
