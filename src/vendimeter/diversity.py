@@ -567,18 +567,21 @@ class Diversity:
     def eigenvalues(self) -> Eigenvalues:
         """All eigenvalues, by products in float64, whatever method the solver takes for scores."""
         with self._lock, self._located():
-            if EIGENVECTORS in self._kept:
-                return self._solution_of_eigenvectors().spectrum
             for solved in self._solved:
                 spectrum = solved.solution.spectrum
                 if isinstance(spectrum, Eigenvalues) and solved.plan.precision == "float64":
                     return spectrum
-            began, orders = time.perf_counter(), (1.0, 2.0)
-            solver = replace(self.solver, tol=None, method="exact", precision="float64")
-            plan, solution = run(replace(self.problem(orders), solver=solver))
-            self._remember(_Solved(plan, solution, orders, None), began)
-            assert isinstance(solution.spectrum, Eigenvalues)
-            return solution.spectrum
+            if EIGENVECTORS in self._kept:
+                spectrum = self._solution_of_eigenvectors().spectrum
+            else:
+                began, orders = time.perf_counter(), (1.0, 2.0)
+                solver = replace(self.solver, tol=None, method="exact", precision="float64")
+                plan, solution = run(replace(self.problem(orders), solver=solver))
+                if self.solver.method in ("auto", "exact"):  # others would answer otherwise
+                    self._remember(_Solved(plan, solution, orders, None), began)
+                spectrum = solution.spectrum
+            assert isinstance(spectrum, Eigenvalues)
+            return spectrum
 
     def _solution_of_eigenvectors(self) -> Solution:
         """The eigenvalues that were computed with the eigenvectors; without bounds, where the kernel has none."""

@@ -290,7 +290,8 @@ def select(
     >>> per_class.group_counts
     {'cat': 2, 'dog': 2}
     """
-    diversity = diversity_of(samples, kernel, by=by, solver=Solver(memory=memory), rng=rng)
+    solver = Solver(memory=memory)  # type: ignore[arg-type]
+    diversity = diversity_of(samples, kernel, by=by, solver=solver, rng=rng)
     if quotas is None and by is not None:
         raise InputError(
             "by was given without quotas; expected quotas={label: number}, or one number for every group."
