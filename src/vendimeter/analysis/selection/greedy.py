@@ -323,16 +323,16 @@ class Greedy:
 
     def _first_of_equal(self, item: int, worth: float) -> int:
         """The first of all items that are worth as much as the best of the pool; −1 if bounds are void."""
-        before = np.arange(item)
+        batch_size, before = self._batch_size, np.arange(item)
         before = before[self._choosable(before)]
         while True:
             equal = before[self._worth.evaluate(self._bounds[before], before) >= _least_equal(worth)]
-            first = equal[:1]
-            if not len(first) or self._evaluated_at[first[0]] == self._step:
-                return int(first[0]) if len(first) else item
             stale = equal[self._evaluated_at[equal] != self._step]
-            if not self._evaluate_gains(stale[: self._batch_size]):
+            if not len(equal) or not len(stale) or equal[0] < stale[0]:
+                return int(equal[0]) if len(equal) else item
+            if not self._evaluate_gains(stale[:batch_size]):
                 return -1
+            batch_size *= 2
 
     def _evaluate_gains(self, index: np.ndarray) -> bool:
         """Bring gains up to date; False if bounds turned out too low, and all are void."""
