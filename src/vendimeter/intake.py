@@ -352,59 +352,26 @@ def _joint_weights(collections: Sequence[Named], weights: Any) -> np.ndarray | N
 # ------------------------------------------------------------------------------------------------ metrics of samples
 
 
-def collected(
-    function: Callable[..., Any] | None = None, *, groups: bool = False, complete: bool = False
-) -> Any:
-    """Let a metric take a `Collection` for `samples` and for `reference`, and frames of any library.
+def collected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of (samples, …) take a `Collection`, and frames of any library.
 
-    Weights of a collection become the option `weights` where the metric has one, and are refused where it has not. The
-    item that an error is about gets its place in the file. With arrays of JAX, its 64-bit mode is on.
-
-    Parameters
-    ----------
-    function : callable
-        A function of (samples, …) or (samples, reference, …).
-    groups : bool
-        Whether samples may be lists of texts, each a group of its own.
-    complete : bool
-        Whether the metric needs the records that were left out on reading.
+    Weights of a collection become the option `weights` where the function has one, and are refused where it has not.
+    The item that an error is about gets its place in the file. With arrays of JAX, its 64-bit mode is on.
     """
-    if function is None:
-        return functools.partial(collected, groups=groups, complete=complete)
     signature = inspect.signature(function)
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
-    plain = inspect.Signature(bare)
 
     @functools.wraps(function)
     def taking(*args: Any, **options: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **options)
-        except TypeError as error:
-            raise TypeError(f"{function.__name__}() {error}; it is {function.__name__}{plain}") from None
+        bound = signature.bind(*args, **options)
         given = bound.arguments
-        sources: dict[str, Collection] = {}
-        for name in ("samples", "reference"):
-            if isinstance(given.get(name), Collection):
-                source = sources[name] = given[name]
-                given[name] = source.samples if groups else source.one()
-            elif name in given:
-                given[name] = frames.known(given[name])
-        if "samples" in sources:
-            _fit(sources["samples"], given, signature, function.__name__)
-            if complete and sources["samples"].skipped.count:
-                raise InputError(
-                    f"{sources['samples'].skipped.count:,} records were left out on reading, and {function.__name__} "
-                    "counts what is broken; expected all of them. Read the file without skip_broken, or pass "
-                    "collection.samples to count only those that were read."
-                )
-        if "reference" in sources and sources["reference"].weights is not None:
-            raise weighted_error("reference", function.__name__)
-        wide = wide_mode("float64", given.get("samples"), given.get("reference"))
-        with wide:
+        source = given["samples"] if isinstance(given["samples"], Collection) else None
+        given["samples"] = frames.known(given["samples"]) if source is None else source.one()
+        if source is not None:
+            _fit(source, given, signature, function.__name__)
+        with wide_mode("float64", given["samples"]):
             try:
                 return function(*bound.args, **bound.kwargs)
             except InputError as error:
-                source = sources.get("reference" if "reference" in error.collections[:1] else "samples")
                 if source is not None:
                     source.locate(error)
                 raise
