@@ -20,6 +20,7 @@ from vendimeter.optional import require
 
 __all__ = [
     "SACREBLEU",
+    "Texts",
     "Tokenizer",
     "as_text",
     "check",
@@ -59,6 +60,27 @@ def words(text: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- texts
 
 
+class Texts(list[Any]):
+    """Texts, as `texts_of` gives them, that keep their tokens as numbers: several questions split them only once.
+
+    Examples
+    --------
+    >>> calls = []
+    >>> def tokenizer(text):
+    ...     calls.append(text)
+    ...     return text.split()
+    >>> texts = Texts(["a b", "b"])
+    >>> [tokens_of(texts_of(texts, "ngram"), tokenizer, lowercase=True)[0].tolist() for _ in range(2)], calls
+    ([[0, 1, 1], [0, 1, 1]], ['a b', 'b'])
+    """
+
+    def __init__(self, texts: Sequence[Any]):
+        super().__init__(texts)
+        self.tokens: dict[
+            tuple[Any, bool], tuple[Tokenizer, tuple[np.ndarray, np.ndarray, list[Hashable]]]
+        ] = {}
+
+
 def texts_of(
     samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None = None, who: str | None = None
 ) -> list[Any]:
@@ -80,6 +102,8 @@ def texts_of(
     >>> texts_of(("a b", "c"), "ngram"), texts_of([["a", "b"], ["c"]], "ngram")
     (['a b', 'c'], [('a', 'b'), ('c',)])
     """
+    if isinstance(samples, Texts) and as_text is None:
+        return samples
     who = who or f"the {kernel} kernel"
     what = f"{who} expected texts (strings), or lists of tokens throughout"
     items = as_list(samples, kernel=who)
@@ -187,6 +211,16 @@ def tokens_of(
     >>> ids.tolist(), starts.tolist(), vocabulary
     ([0, 1, 0, 1], [0, 3, 3, 4], ['a', 'b'])
     """
+    kept = texts.tokens if isinstance(texts, Texts) else {}
+    key = (tokenizer if isinstance(tokenizer, str) else id(tokenizer), lowercase)
+    if key not in kept:  # with the tokenizer, so that no other one gets its id
+        kept[key] = tokenizer, _number_tokens(texts, tokenizer, lowercase)
+    return kept[key][1]
+
+
+def _number_tokens(
+    texts: Sequence[Any], tokenizer: Tokenizer, lowercase: bool
+) -> tuple[np.ndarray, np.ndarray, list[Hashable]]:
     from collections import defaultdict
     from itertools import chain
 

@@ -1,4 +1,4 @@
-"""The collections of a table as its metrics see them: samples, vectors, class probabilities, and what they are."""
+"""The rows of a table: each a collection, seen through the kernels, with what else the metrics read of it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from vendimeter.data.arrays import (
     take,
     to_list,
 )
-from vendimeter.data.collection import Collection
+from vendimeter.data.collection import Broken, Collection
 from vendimeter.data.groups import join, read
+from vendimeter.data.tokens import Texts, texts_of
+from vendimeter.diversity import Diversity
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix
 from vendimeter.kernels import (
@@ -44,31 +46,40 @@ from vendimeter.kernels import (
 )
 from vendimeter.messages import about, brief, unknown
 from vendimeter.metrics.features import feature_rows
+from vendimeter.metrics.texts import Grouped, grouped
 
 __all__ = [
     "CLASSES",
     "MOLECULES",
     "OF_MOLECULES",
+    "OF_VECTORS",
+    "SIMILARITY",
     "TEXTS",
     "VECTORS",
-    "CollectionView",
-    "collection_views",
+    "Row",
+    "groups_of",
     "in_collection",
     "kernels_by_name",
     "refuse_matrices",
     "sample_kinds",
     "split_collections",
+    "table_rows",
 ]
 
+SIMILARITY = "similarity"
 VECTORS, TEXTS, MOLECULES, CLASSES = "vectors", "texts", "molecules", "classes"
 
 OF_VECTORS = (Cosine, RBF, Laplacian, Polynomial, RandomFeatures)
 OF_MOLECULES = (Morgan, RDKitFingerprint, MACCS)
 
 
-@dataclass(frozen=True)
-class CollectionView:
-    """One collection as the metrics of a table see it; vectors that several of them need are computed once.
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A collection, and what a `Diversity` of it does not have; what several metrics need is made once.
+
+    Nothing in a table asks how similar items of two collections are. So each row has a `Diversity` of its own for each
+    kernel, fitted on all of them: joined, they would be a copy of all samples, with as many similarities as the square
+    of their number.
 
     Attributes
     ----------
@@ -76,6 +87,8 @@ class CollectionView:
         The items; lists of texts where `groups` says so.
     kernels : tuple of Kernel
         All of them, with every parameter fitted.
+    rng : int
+        The seed of everything random.
     weights : ndarray, optional
         Probabilities of the items.
     features : Any
@@ -88,19 +101,21 @@ class CollectionView:
         Whether each sample is a list of texts, a group of its own; False where such lists are tokens.
     original : Any
         The user's argument: a Collection, or the items with those among them that are no molecules.
-    reference : CollectionView, optional
+    reference : Row, optional
         What the collection is compared with.
     """
 
     samples: Any
     kernels: tuple[Kernel, ...]
+    rng: int = 0
     weights: Any = None
     features: Any = None
     probabilities: Any = None
     logits: bool = False
     groups: bool | None = None
     original: Any = None
-    reference: CollectionView | None = None
+    reference: Row | None = None
+    _diversities: dict[int, Diversity] = field(default_factory=dict, repr=False)
     _encoded: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -122,15 +137,17 @@ class CollectionView:
         """The first kernel of these kinds; None where there is none."""
         return next((kernel for kernel in self.kernels if isinstance(kernel, kinds)), None)
 
-    def compared_by(self, kernel: Kernel) -> tuple[Any, Kernel]:
-        """The samples and the kernel to compare them by: vectors where it has an encoder, which then runs only once."""
-        if not isinstance(kernel, Embed):
-            return self.samples, kernel
-        rows = self.embeddings(kernel)
-        if not self.groups:
-            return rows, kernel.kernel
-        ends = np.cumsum([0, *map(len, self.samples)]).tolist()
-        return [take(rows, slice(*ends[g : g + 2])) for g in range(len(self.samples))], kernel.kernel
+    def diversity(self, kernel: Kernel) -> Diversity:
+        """The items, seen through one of the kernels; by the groups that they lie in, where they do."""
+        key = id(kernel)
+        if key not in self._diversities:
+            if isinstance(kernel, Embed):
+                items, kernel = self.embeddings(kernel), kernel.kernel
+            else:
+                items = self.texts if isinstance(kernel, NGram | BLEU) else self.items
+            by = [g for g, group in enumerate(self.samples) for _ in group] if self.groups else None
+            self._diversities[key] = Diversity(items, kernel, weights=self.weights, by=by, rng=self.rng)
+        return self._diversities[key]
 
     def embeddings(self, kernel: Embed) -> Any:
         """The vectors of the encoder of a kernel, which runs only once."""
@@ -152,7 +169,22 @@ class CollectionView:
             )
         return rows
 
-    def required_reference(self, metric: str) -> CollectionView:
+    @cached_property
+    def texts(self) -> Texts:
+        """The items as texts, which are split into tokens only once."""
+        kernel = self.first_kernel(NGram, BLEU)
+        return Texts(texts_of(self.items, "" if kernel is None else kernel.name))
+
+    def grouped_texts(self, metric: str) -> Grouped:
+        """The texts for a metric of them, in their groups."""
+        return replace(grouped(self.samples, metric, groups=self.groups), texts=self.texts)
+
+    def forget(self) -> None:
+        """Drop what no other row needs."""
+        self._diversities.clear()
+        vars(self).pop("texts", None)
+
+    def required_reference(self, metric: str) -> Row:
         """The reference; an error where there is none, or where it has weights."""
         if self.reference is None:
             raise InputError(
@@ -181,19 +213,19 @@ class CollectionView:
         return self.probabilities
 
 
-def sample_kinds(kernels: Sequence[Kernel], view: CollectionView) -> set[str]:
+def sample_kinds(row: Row) -> set[str]:
     """The kinds of samples that the kernels take; these alone decide which metrics are shown by default."""
     kinds: set[str] = set()
-    for kernel in kernels:
+    for kernel in row.kernels:
         if isinstance(kernel, NGram | BLEU):
             kinds.add(TEXTS)
         if isinstance(kernel, OF_MOLECULES):
             kinds.add(MOLECULES)
-        if isinstance(kernel, Embed) or (isinstance(kernel, OF_VECTORS) and not is_sparse(view.samples)):
+        if isinstance(kernel, Embed) or (isinstance(kernel, OF_VECTORS) and not is_sparse(row.samples)):
             kinds.add(VECTORS)
-    if view.features is not None:
+    if row.features is not None:
         kinds.add(VECTORS)
-    if view.probabilities is not None:
+    if row.probabilities is not None:
         kinds.add(CLASSES)
     return kinds
 
@@ -270,7 +302,20 @@ def refuse_matrices(kernel: Any, names: list[Hashable], collections: list[Any]) 
                 refuse_matrix(collection.samples if isinstance(collection, Collection) else collection)
 
 
-def collection_views(
+def groups_of(diversity: Diversity) -> dict[Hashable, Diversity]:
+    """Each group of a `Diversity` by its name, or all of it where there are none."""
+    groups = diversity.groups
+    if groups is None:
+        return {"samples": diversity}
+    members = np.split(groups.items, groups.starts[1:-1])
+    named: dict[Hashable, Diversity] = {}
+    for name, positions in zip(groups.labels, members, strict=True):
+        with in_collection(name):
+            named[name] = diversity.take(positions)
+    return named
+
+
+def table_rows(
     names: list[Hashable],
     collections: list[Any],
     kernels: dict[str, Kernel],
@@ -279,8 +324,8 @@ def collection_views(
     classes: tuple[Any, bool],
     groups: bool | None,
     rng: int,
-) -> tuple[list[CollectionView], list[str]]:
-    """The collections as the metrics see them, each with its reference; kernels are fitted in place.
+) -> tuple[list[Row], list[str]]:
+    """The rows, each with its reference, and what to note of them; kernels are fitted in place.
 
     `classes` are rows of class probabilities by the names of the collections, and whether they are logits.
     """
@@ -295,63 +340,75 @@ def collection_views(
         raise unknown("collection (in probabilities)", unknown_name, names)
     notes: list[str] = []
     unfitted = tuple(kernels.values())
-    views = []
+    rows = []
     for name, collection in zip(names, collections, strict=True):
         with in_collection(name):
-            rows = (probabilities or {}).get(name)
-            view, left_out = _view(collection, unfitted, features, rows, groups)
-        views.append(replace(view, logits=logits) if name in (probabilities or {}) else view)
-        notes += _left_out_notes(view, left_out, brief(name))
+            own = (probabilities or {}).get(name)
+            row, left_out = _row(collection, unfitted, features, own, groups, rng)
+        rows.append(replace(row, logits=logits) if name in (probabilities or {}) else row)
+        notes += _left_out_notes(row, left_out, brief(name))
     for title, kernel in kernels.items():
         if not kernel.fitted:
-            kernels[title] = _fit(kernel, views, rng)
+            kernels[title] = _fit(kernel, rows, rng)
     fitted_kernels = tuple(kernels.values())
-    views = [replace(view, kernels=fitted_kernels) for view in views]
-    if len({bool(view.groups) for view in views}) > 1:
+    rows = [replace(row, kernels=fitted_kernels) for row in rows]
+    if len({bool(row.groups) for row in rows}) > 1:
         raise InputError(
             "some collections hold lists of texts, and others texts; expected one kind, such as lists of texts with "
             "groups=True."
         )
     if reference is None:
-        return views, notes
+        return rows, notes
     try:
-        named_view = dict(zip(names, views, strict=True)).get(reference)
+        named_row = dict(zip(names, rows, strict=True)).get(reference)
     except TypeError:  # samples, which are no name
-        named_view = None
-    if named_view is not None:
-        return [view if view is named_view else replace(view, reference=named_view) for view in views], notes
+        named_row = None
+    if named_row is not None:
+        return [row if row is named_row else replace(row, reference=named_row) for row in rows], notes
     if np.isscalar(reference):
         raise unknown("collection (as reference)", reference, names)
+    if isinstance(reference, Diversity):
+        reference = Collection(reference.samples, weights=reference.weights, nested=False)
     with about("reference"):
-        reference_view, left_out = _view(reference, fitted_kernels, features, None, groups)
-    notes += _left_out_notes(reference_view, left_out)
-    return [replace(view, reference=reference_view) for view in views], notes
+        reference_row, left_out = _row(reference, fitted_kernels, features, None, groups, rng)
+    notes += _left_out_notes(reference_row, left_out)
+    return [replace(row, reference=reference_row) for row in rows], notes
 
 
-def _left_out_notes(view: CollectionView, left_out: int, name: str = "") -> list[str]:
+def _left_out_notes(row: Row, left_out: int, name: str = "") -> list[str]:
     """A note on what was left out of a collection; without a name, of the reference, which has no row."""
     if not left_out:
         return []
     share = (
-        f"{left_out:,} of the {length(view.original):,} samples of {name or 'the reference'} are no molecules"
+        f"{left_out:,} of the {length(row.original):,} samples of {name or 'the reference'} are no molecules"
     )
     return [f"{share}; {'n and all figures but Valid are of the others' if name else 'they are left out'}."]
 
 
-def _fit(kernel: Kernel, views: Sequence[CollectionView], rng: int) -> Kernel:
+def _fit(kernel: Kernel, rows: Sequence[Row], rng: int) -> Kernel:
     """The kernel with the parameters that all collections together give it; encoders do not run again."""
     if isinstance(kernel, Embed):
-        vectors = join([view.embeddings(kernel) for view in views])[0]
+        vectors = join([row.embeddings(kernel) for row in rows])[0]
         return replace(kernel, kernel=kernel.kernel.fit(vectors, rng=rng))
-    return kernel.fit(join([view.items for view in views])[0], rng=rng)
+    return kernel.fit(join([row.items for row in rows])[0], rng=rng)
 
 
-def _view(
-    samples: Any, kernels: tuple[Kernel, ...], features: Any, probabilities: Any, groups: bool | None
-) -> tuple[CollectionView, int]:
+def _row(
+    samples: Any,
+    kernels: tuple[Kernel, ...],
+    features: Any,
+    probabilities: Any,
+    groups: bool | None,
+    rng: int,
+) -> tuple[Row, int]:
     """One collection, and how many of its samples are no molecules though a kernel of molecules compares them."""
-    weights, original = None, samples
-    if isinstance(samples, Collection):
+    weights, original, diversity = None, samples, None
+    if isinstance(samples, Diversity):
+        diversity, weights, groups = samples, samples.weights, False
+        original = samples = diversity.samples
+        if diversity.left_out:
+            original = Collection(samples, skipped=Broken(skip=True, count=diversity.left_out))
+    elif isinstance(samples, Collection):
         samples.refuse_default(kernels[0].name if len(kernels) == 1 else None)
         weights = samples.probabilities()
         groups = samples.is_group if groups is None else groups
@@ -367,32 +424,40 @@ def _view(
             )
     if length(samples) == 0:
         raise EmptyError("there are no samples; expected at least one.")
+    if groups and not any(samples):
+        raise EmptyError("every group is empty; expected at least one text.")
     vector_kernel = next((kernel for kernel in kernels if isinstance(kernel, OF_VECTORS)), None)
     if vector_kernel is not None and is_text(samples):
         # An error that names the kernels for strings.
         as_rows(samples, kernel=f"the {vector_kernel.name} kernel")
-    view = CollectionView(samples, kernels, weights, features, probabilities, False, groups, original)
-    class_kernel = view.first_kernel(ProbabilityProduct)
+    row = Row(samples, kernels, rng, weights, features, probabilities, False, groups, original)
+    class_kernel = row.first_kernel(ProbabilityProduct)
     if probabilities is not None:
         refuse_set(samples, "probabilities")
-    if probabilities is not None and (is_table(probabilities) or length(probabilities) != view.n):
+    if probabilities is not None and (is_table(probabilities) or length(probabilities) != row.n):
         raise InputError(
-            f"probabilities={brief(probabilities)}, and there are {view.n} samples; expected an array with one row a "
+            f"probabilities={brief(probabilities)}, and there are {row.n} samples; expected an array with one row a "
             "sample."
         )
     if probabilities is None and class_kernel is not None:
-        view = replace(view, probabilities=samples, logits=class_kernel.logits)
-    molecule_kernel = None if groups else view.first_kernel(*OF_MOLECULES)
+        row = replace(row, probabilities=samples, logits=class_kernel.logits)
+    if diversity is not None:
+        row._diversities.update({id(kernel): diversity for kernel in kernels})
+        row._encoded.update(
+            {id(kernel.encoder): diversity.vectors for kernel in kernels if isinstance(kernel, Embed)}
+        )
+        return row, 0
+    molecule_kernel = None if groups else row.first_kernel(*OF_MOLECULES)
     if molecule_kernel is None or (keep := molecule_kernel.valid(samples)).all():
-        return view, 0
+        return row, 0
     if not keep.any():
         raise EmptyError("none of the samples is a molecule; expected at least one.")
     if weights is not None:
         raise InputError("some samples are no molecules, and there are weights; drop these samples first.")
     positions = np.flatnonzero(keep)
-    probabilities = None if view.probabilities is None else _take_items(view.probabilities, positions)
-    view = replace(view, samples=_take_items(samples, positions), probabilities=probabilities)
-    return view, len(keep) - len(positions)
+    probabilities = None if row.probabilities is None else _take_items(row.probabilities, positions)
+    row = replace(row, samples=_take_items(samples, positions), probabilities=probabilities)
+    return row, len(keep) - len(positions)
 
 
 def _lists_of_texts(samples: Any) -> list[list[str]]:

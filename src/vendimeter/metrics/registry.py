@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.data.arrays import length
-from vendimeter.errors import EmptyError, InputError
+from vendimeter.diversity import Diversity
+from vendimeter.errors import InputError
 from vendimeter.kernels import BLEU, Kernel, NGram
 from vendimeter.messages import about, brief, in_group, unknown
 from vendimeter.metrics import (
@@ -31,7 +31,7 @@ from vendimeter.metrics import (
     similarities,
     spectra,
 )
-from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, TEXTS, VECTORS, CollectionView
+from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, SIMILARITY, TEXTS, VECTORS, Row
 from vendimeter.metrics.texts import mean_over_groups
 from vendimeter.present.tables import (
     COMPUTED,
@@ -47,7 +47,7 @@ from vendimeter.present.tables import (
 from vendimeter.results.base import Figures
 from vendimeter.results.score import Score, order_name
 
-__all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of", "options_of"]
+__all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of"]
 
 
 @dataclass(frozen=True)
@@ -56,29 +56,41 @@ class Entry:
 
     Attributes
     ----------
+    metric : callable
+        The function of `vendimeter.metrics`.
+    reads : str
+        What it is a function of: the "similarity" of the samples under each kernel, "vectors", "texts", "molecules",
+        or class probabilities ("classes").
     columns : tuple of Column
         Its columns.
-    compute : callable
-        The function that computes the figures of these columns from a `CollectionView` and the options of the metric.
+    figures : tuple of str
+        The attributes of its result that the columns show; empty where they show the result itself.
     kinds : tuple of str
         The kinds of samples for which it is shown by default.
     reference : bool
-        Whether it needs a reference.
-    kernel : bool
-        Whether there is a column for each kernel.
+        Whether it compares with a reference.
+    weighted : bool
+        Whether it takes weights.
     applies : callable
-        Whether the metric is defined for a collection.
-    name : str
-        The name of the metric.
+        Whether it is defined for a row.
+    check : callable
+        Refuses a row, or options, that it takes by itself, but not in a table.
     """
 
+    metric: Callable[..., Any]
+    reads: str
     columns: tuple[Column, ...]
-    compute: Callable[..., Sequence[Any]]
+    figures: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     reference: bool = False
-    kernel: bool = False
-    applies: Callable[[CollectionView], bool] = lambda view: True
-    name: str = ""
+    weighted: bool = False
+    applies: Callable[[Row], bool] = lambda row: True
+    check: Callable[[Row, Mapping[str, Any]], None] = lambda row, options: None
+
+    @property
+    def name(self) -> str:
+        """The name of the metric."""
+        return self.metric.__name__
 
     def with_title(self, title: str) -> Entry:
         """The metric with the user's title."""
@@ -90,65 +102,81 @@ class Entry:
             )
         return replace(self, columns=(replace(column, name=title, title=title),))
 
-
-def _kernel_metric(metric: Callable[..., Any], *, weighted: bool = True) -> Callable[..., Sequence[Any]]:
-    """Adapt a metric of samples and a kernel."""
-
-    def compute(view: CollectionView, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
-        samples, kernel = view.compared_by(kernel)
-        if view.groups:
-            return (_mean_cell(samples, lambda group: metric(group, kernel, **options)),)
-        if not weighted:
-            view.refuse_weights(metric.__name__)
-        elif view.weights is not None:
-            options = {"weights": view.weights, **options}
-        return (metric(samples, kernel, **options),)
-
-    return compute
-
-
-def _reference_metric(metric: Callable[..., Any], names: Sequence[str] = ()) -> Callable[..., Sequence[Any]]:
-    """Adapt a metric of the vectors of samples and of a reference."""
-
-    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
-        reference = view.required_reference(metric.__name__)
-        view.refuse_weights(metric.__name__)
-        vectors = view.vectors
-        with about("reference"):
-            reference_vectors = reference.vectors
-        result = metric(vectors, reference_vectors, **options)
-        return [getattr(result, name) for name in names] if names else (result,)
-
-    return compute
-
-
-def _class_metric(metric: Callable[..., Any], *, weighted: bool = False) -> Callable[..., Sequence[Any]]:
-    """Adapt a metric of class probabilities."""
-
-    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
-        if not weighted:
-            view.refuse_weights(metric.__name__)
-        elif view.weights is not None:
-            options = {"weights": view.weights, **options}
-        return (metric(view.required_probabilities(metric.__name__), **{"logits": view.logits, **options}),)
-
-    return compute
-
-
-def _text_metric(metric: Callable[..., Any], *, reference: bool = False) -> Callable[..., Sequence[Any]]:
-    """Adapt a metric of texts."""
-    parameters = inspect.signature(metric).parameters
-
-    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
-        view.refuse_weights(metric.__name__)
-        references = (view.required_reference(metric.__name__).samples,) if reference else ()
-        defaults = {"groups": view.groups} | _token_options(view.first_kernel(NGram, BLEU), reference)
-        defaults = {
-            name: value for name, value in defaults.items() if name in parameters and value is not None
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options that users may set in a table: not those that a row, or the table, has already."""
+        taken = ("weights", "counts", "rng") if self.reads == SIMILARITY else ()
+        own_kernel = self.name == "d_lex_sim"  # its kernel is not one of the table's
+        return {
+            option: parameter
+            for option, parameter in inspect.signature(self.metric).parameters.items()
+            if (parameter.kind is parameter.KEYWORD_ONLY or (own_kernel and option == "kernel"))
+            and option not in taken
         }
-        return (metric(view.samples, *references, **{**defaults, **options}),)
 
-    return compute
+    def figures_of(self, row: Row, options: dict[str, Any]) -> list[Any]:
+        """The figures of a row, one a column; of similarities, for each kernel."""
+        self.check(row, options)
+        if not self.weighted:
+            row.refuse_weights(self.name)
+        if self.reads == SIMILARITY:
+            return [self._of_similarity(row, row.diversity(kernel), options) for kernel in row.kernels]
+        reference = row.required_reference(self.name) if self.reference else None
+        if self.reads == CLASSES:
+            given = {"logits": row.logits} | ({} if row.weights is None else {"weights": row.weights})
+            result = self.metric(row.required_probabilities(self.name), **{**given, **options})
+        elif self.reads == TEXTS:
+            result = self._of_texts(row, reference, options)
+        elif self.reads == MOLECULES:
+            return self._of_molecules(row, options)
+        elif reference is None:
+            result = self.metric(row.vectors, **options)
+        else:
+            vectors = row.vectors
+            with about("reference"):
+                reference_vectors = reference.vectors
+            result = self.metric(vectors, reference_vectors, **options)
+        return [getattr(result, name) for name in self.figures] or [result]
+
+    def _of_similarity(self, row: Row, diversity: Diversity, options: dict[str, Any]) -> Any:
+        """The figure of the samples as one kernel sees them; of groups the mean, with its standard error."""
+        if not row.groups:
+            return _ask(self.metric, diversity, options)
+        groups, values = diversity.required_groups(), []
+        for label, members in zip(groups.labels, np.split(groups.items, groups.starts[1:-1]), strict=True):
+            with in_group(label):
+                values.append(float(_ask(self.metric, diversity.take(members), options)))
+        mean, error, _ = mean_over_groups(np.array(values))
+        return Cell(mean, spread=error, behind=OVER_GROUPS)
+
+    def _of_texts(self, row: Row, reference: Row | None, options: dict[str, Any]) -> Any:
+        """The figure of texts, with the tokens of the first kernel of texts."""
+        parameters = inspect.signature(self.metric).parameters
+        given = {"groups": row.groups} | _token_options(row.first_kernel(NGram, BLEU), self.reference)
+        given = {name: value for name, value in given.items() if name in parameters and value is not None}
+        if reference is not None:
+            return self.metric(row.samples, reference.samples, **{**given, **options})
+        if "groups" in parameters and not {"by", "groups"} & options.keys():
+            given.pop("groups", None)
+            return self.metric(row.grouped_texts(self.name), **{**given, **options})
+        return self.metric(row.samples, **{**given, **options})
+
+    def _of_molecules(self, row: Row, options: dict[str, Any]) -> list[Any]:
+        """The figures of molecules, with the fingerprints of the first kernel of molecules."""
+        fingerprint = row.first_kernel(*OF_MOLECULES)
+        given = {} if fingerprint is None else {"kernel": fingerprint}
+        reference = None if row.reference is None else row.required_reference(self.name).original
+        result = self.metric(row.original, reference, **{**given, **options})
+        need_reference = ("novelty", "nearest_similarity")
+        return [
+            None if reference is None and name in need_reference else getattr(result, name)
+            for name in self.figures
+        ]
+
+
+def _ask(metric: Any, diversity: Diversity, options: dict[str, Any]) -> Any:
+    if diversity.weights is not None:
+        options = {"weights": diversity.weights, **options}
+    return metric(diversity.samples, diversity.kernel, **options)
 
 
 def _token_options(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
@@ -164,171 +192,160 @@ def _token_options(kernel: NGram | BLEU | None, reference: bool) -> dict[str, An
     return {**lengths, "tokenizer": kernel.tokenizer, "lowercase": kernel.lowercase}
 
 
-def _has_pairs(view: CollectionView) -> bool:
+def _has_pairs(row: Row) -> bool:
     """Whether there are two texts to compare, in one group where there are groups."""
-    return any(len(group) > 1 for group in view.samples) if view.groups else view.n > 1
+    return any(len(group) > 1 for group in row.samples) if row.groups else row.n > 1
 
 
-def _vector_metric(metric: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
-    """Adapt a metric of the vectors of samples alone."""
-
-    def compute(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
-        view.refuse_weights(metric.__name__)
-        return (metric(view.vectors, **options),)
-
-    return compute
-
-
-def _birthday_paradox(view: CollectionView, options: dict[str, Any], kernel: Kernel) -> Sequence[Any]:
-    if view.groups:
+def _refuse_groups(row: Row, options: Mapping[str, Any]) -> None:
+    if row.groups:
         raise InputError(
             "birthday_paradox expected independent samples, and those of one group are not; leave it out of metrics=, "
             "or pass one text a group."
         )
-    return _kernel_metric(collisions.birthday_paradox, weighted=False)(view, options, kernel)
 
 
-def _grid_coverage(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
+def _refuse_quality(row: Row, options: Mapping[str, Any]) -> None:
     if options.get("quality") is not None:
         raise InputError(
             "grid_coverage shows no QD-score in a table, where quality= would be that of every collection; leave it "
             "out, or pass a function of your own, metrics={'QD-score': lambda samples: …}."
         )
-    return _vector_metric(grids.grid_coverage)(view, options)
 
 
-def _molecule_figures(view: CollectionView, options: dict[str, Any]) -> Sequence[Any]:
-    view.refuse_weights("molecules")
-    fingerprint = view.first_kernel(*OF_MOLECULES)
-    kernel = {} if fingerprint is None else {"kernel": fingerprint}
-    reference = None if view.reference is None else view.required_reference("molecules").original
-    figures = chemistry.molecules(view.original, reference, **{**kernel, **options})
-    need_reference = ("novelty", "nearest_similarity")
-    return [
-        None if reference is None and column.name in need_reference else getattr(figures, column.name)
-        for column in METRICS["molecules"].columns
-    ]
-
-
-METRICS: dict[str, Entry] = {
-    "molecules": Entry(
-        (
-            Column("validity", "Valid", UP),
-            Column("uniqueness", "Unique", UP),
-            Column("novelty", "Novel", UP),
-            Column("nearest_similarity", "SNN", NEITHER),
-            Column("scaffolds", "Scaffolds", UP, whole=True),
+METRICS = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            chemistry.molecules,
+            MOLECULES,
+            (
+                Column("validity", "Valid", UP),
+                Column("uniqueness", "Unique", UP),
+                Column("novelty", "Novel", UP),
+                Column("nearest_similarity", "SNN", NEITHER),
+                Column("scaffolds", "Scaffolds", UP, whole=True),
+            ),
+            figures=("validity", "uniqueness", "novelty", "nearest_similarity", "scaffolds"),
+            kinds=(MOLECULES,),
         ),
-        _molecule_figures,
-        (MOLECULES,),
-    ),
-    "inception_score": Entry(
-        (Column("inception_score", "IS", UP),), _class_metric(classes.inception_score), (CLASSES,)
-    ),
-    "frechet_distance": Entry(
-        (Column("frechet_distance", "FD", DOWN),),
-        _reference_metric(frechet.frechet_distance),
-        (VECTORS,),
-        reference=True,
-    ),
-    "kernel_distance": Entry(
-        (Column("kernel_distance", "KD", DOWN),),
-        _reference_metric(discrepancy.kernel_distance),
-        (VECTORS,),
-        reference=True,
-    ),
-    "precision_recall": Entry(
-        (Column("precision", "Precision", UP), Column("recall", "Recall", UP)),
-        _reference_metric(manifolds.precision_recall, ("precision", "recall")),
-        (VECTORS,),
-        reference=True,
-    ),
-    "density_coverage": Entry(
-        (Column("density", "Density", UP), Column("coverage", "Coverage", UP)),
-        _reference_metric(manifolds.density_coverage, ("density", "coverage")),
-        (VECTORS,),
-        reference=True,
-    ),
-    "memorization": Entry(
-        (Column("memorization_rate", "Memorised", DOWN), Column("copies", "Copies", DOWN)),
-        _reference_metric(manifolds.memorization, ("rate", "copies")),
-        reference=True,
-    ),
-    "precision_recall_curve": Entry(
-        (Column("f_precision", "PRD precision", UP), Column("f_recall", "PRD recall", UP)),
-        _reference_metric(precision_curves.precision_recall_curve, ("f_precision", "f_recall")),
-        reference=True,
-    ),
-    "corpus_bleu": Entry(
-        (Column("corpus_bleu", "BLEU", UP),),
-        _text_metric(quality.corpus_bleu, reference=True),
-        reference=True,
-    ),
-    "ngram_diversity": Entry(
-        (Column("ngram_diversity", "N-gram diversity", UP),), _text_metric(lexical.ngram_diversity), (TEXTS,)
-    ),
-    "self_bleu": Entry(
-        (Column("self_bleu", "Self-BLEU", DOWN),),
-        _text_metric(overlap.self_bleu),
-        (TEXTS,),
-        applies=_has_pairs,
-    ),
-    "pairwise_bleu": Entry(
-        (Column("pairwise_bleu", "Pairwise BLEU", DOWN),), _text_metric(overlap.pairwise_bleu)
-    ),
-    "d_lex_sim": Entry((Column("d_lex_sim", "D-Lex-Sim", DOWN),), _text_metric(overlap.d_lex_sim)),
-    "compression_ratio": Entry(
-        (Column("compression_ratio", "Compression ratio", DOWN),),
-        _text_metric(lexical.compression_ratio),
-        (TEXTS,),
-    ),
-    "number_of_modes": Entry(
-        (Column("number_of_modes", "Modes", UP, whole=True),),
-        _class_metric(classes.number_of_modes),
-        (CLASSES,),
-    ),
-    "mode_diversity": Entry(
-        (Column("mode_diversity", "Mode diversity", UP),),
-        _class_metric(classes.mode_diversity, weighted=True),
-        (CLASSES,),
-    ),
-    "jensen_shannon_diversity": Entry(
-        (Column("jensen_shannon_diversity", "exp JSD", UP),),
-        _class_metric(classes.jensen_shannon_diversity, weighted=True),
-    ),
-    "effective_rank": Entry(
-        (Column("effective_rank", "Effective rank", UP),), _vector_metric(spectra.effective_rank)
-    ),
-    "grid_coverage": Entry((Column("grid_coverage", "Grid coverage", UP),), _grid_coverage),
-    "intdiv": Entry(
-        (Column("intdiv", "IntDiv", UP),),
-        _kernel_metric(similarities.intdiv),
-        (VECTORS, TEXTS, MOLECULES, CLASSES, "others"),
-        kernel=True,
-    ),
-    "leinster_cobbold": Entry(
-        (Column("leinster_cobbold", "Leinster–Cobbold", UP),),
-        _kernel_metric(similarities.leinster_cobbold),
-        kernel=True,
-    ),
-    "log_det": Entry(
-        (Column("log_det", "log det", UP),), _kernel_metric(spectra.log_det, weighted=False), kernel=True
-    ),
-    "components": Entry(
-        (Column("components", "Components", UP, whole=True),),
-        _kernel_metric(graphs.components, weighted=False),
-        kernel=True,
-    ),
-    "circles": Entry(
-        (Column("circles", "#Circles", UP, whole=True),),
-        _kernel_metric(packing.circles, weighted=False),
-        kernel=True,
-    ),
-    "birthday_paradox": Entry(
-        (Column("birthday_paradox", "Birthday paradox", UP),), _birthday_paradox, kernel=True
-    ),
+        Entry(classes.inception_score, CLASSES, (Column("inception_score", "IS", UP),), kinds=(CLASSES,)),
+        Entry(
+            frechet.frechet_distance,
+            VECTORS,
+            (Column("frechet_distance", "FD", DOWN),),
+            kinds=(VECTORS,),
+            reference=True,
+        ),
+        Entry(
+            discrepancy.kernel_distance,
+            VECTORS,
+            (Column("kernel_distance", "KD", DOWN),),
+            kinds=(VECTORS,),
+            reference=True,
+        ),
+        Entry(
+            manifolds.precision_recall,
+            VECTORS,
+            (Column("precision", "Precision", UP), Column("recall", "Recall", UP)),
+            figures=("precision", "recall"),
+            kinds=(VECTORS,),
+            reference=True,
+        ),
+        Entry(
+            manifolds.density_coverage,
+            VECTORS,
+            (Column("density", "Density", UP), Column("coverage", "Coverage", UP)),
+            figures=("density", "coverage"),
+            kinds=(VECTORS,),
+            reference=True,
+        ),
+        Entry(
+            manifolds.memorization,
+            VECTORS,
+            (Column("memorization_rate", "Memorised", DOWN), Column("copies", "Copies", DOWN)),
+            figures=("rate", "copies"),
+            reference=True,
+        ),
+        Entry(
+            precision_curves.precision_recall_curve,
+            VECTORS,
+            (Column("f_precision", "PRD precision", UP), Column("f_recall", "PRD recall", UP)),
+            figures=("f_precision", "f_recall"),
+            reference=True,
+        ),
+        Entry(quality.corpus_bleu, TEXTS, (Column("corpus_bleu", "BLEU", UP),), reference=True),
+        Entry(
+            lexical.ngram_diversity,
+            TEXTS,
+            (Column("ngram_diversity", "N-gram diversity", UP),),
+            kinds=(TEXTS,),
+        ),
+        Entry(
+            overlap.self_bleu,
+            TEXTS,
+            (Column("self_bleu", "Self-BLEU", DOWN),),
+            kinds=(TEXTS,),
+            applies=_has_pairs,
+        ),
+        Entry(overlap.pairwise_bleu, TEXTS, (Column("pairwise_bleu", "Pairwise BLEU", DOWN),)),
+        Entry(overlap.d_lex_sim, TEXTS, (Column("d_lex_sim", "D-Lex-Sim", DOWN),)),
+        Entry(
+            lexical.compression_ratio,
+            TEXTS,
+            (Column("compression_ratio", "Compression ratio", DOWN),),
+            kinds=(TEXTS,),
+        ),
+        Entry(
+            classes.number_of_modes,
+            CLASSES,
+            (Column("number_of_modes", "Modes", UP, whole=True),),
+            kinds=(CLASSES,),
+        ),
+        Entry(
+            classes.mode_diversity,
+            CLASSES,
+            (Column("mode_diversity", "Mode diversity", UP),),
+            kinds=(CLASSES,),
+            weighted=True,
+        ),
+        Entry(
+            classes.jensen_shannon_diversity,
+            CLASSES,
+            (Column("jensen_shannon_diversity", "exp JSD", UP),),
+            weighted=True,
+        ),
+        Entry(spectra.effective_rank, VECTORS, (Column("effective_rank", "Effective rank", UP),)),
+        Entry(
+            grids.grid_coverage,
+            VECTORS,
+            (Column("grid_coverage", "Grid coverage", UP),),
+            check=_refuse_quality,
+        ),
+        Entry(
+            similarities.intdiv,
+            SIMILARITY,
+            (Column("intdiv", "IntDiv", UP),),
+            kinds=(VECTORS, TEXTS, MOLECULES, CLASSES, "others"),
+            weighted=True,
+        ),
+        Entry(
+            similarities.leinster_cobbold,
+            SIMILARITY,
+            (Column("leinster_cobbold", "Leinster–Cobbold", UP),),
+            weighted=True,
+        ),
+        Entry(spectra.log_det, SIMILARITY, (Column("log_det", "log det", UP),)),
+        Entry(graphs.components, SIMILARITY, (Column("components", "Components", UP, whole=True),)),
+        Entry(packing.circles, SIMILARITY, (Column("circles", "#Circles", UP, whole=True),)),
+        Entry(
+            collisions.birthday_paradox,
+            SIMILARITY,
+            (Column("birthday_paradox", "Birthday paradox", UP),),
+            check=_refuse_groups,
+        ),
+    )
 }
-METRICS = {name: replace(entry, name=name) for name, entry in METRICS.items()}
 SCORE = object()  # the sentinel of the Vendi Score among the metrics
 
 
@@ -359,7 +376,7 @@ def _metric_columns(metric: Any, title: str, kernels: Mapping[str, Kernel]) -> l
     """The columns of a metric, for each kernel where it depends on that."""
     if not isinstance(metric, Entry):
         return [Column(title, title)]
-    if not metric.kernel or len(kernels) == 1:
+    if metric.reads != SIMILARITY or len(kernels) == 1:
         return list(metric.columns)
     return [
         replace(column, name=f"{column.name}_{name}", title=f"{column.title} ({name})")
@@ -383,44 +400,18 @@ def _score_columns(title: str, orders: Sequence[float], *, alone: bool) -> list[
     return columns
 
 
-def check_options(name: str, title: str, options: Mapping[Any, Any]) -> None:
-    """Refuse options that a metric does not have, and to do without those that it needs."""
-    parameters = options_of(name)
+def check_options(entry: Entry, title: str, options: Mapping[Any, Any]) -> None:
+    """Refuse options that a metric does not have in a table, and to do without those that it needs."""
+    parameters = entry.options()
     unknown_option = next((option for option in options if option not in parameters), None)
     if unknown_option is not None:
-        raise unknown(f"option of {name} in a table", unknown_option, list(parameters))
+        raise unknown(f"option of {entry.name} in a table", unknown_option, list(parameters))
     required = (option for option, parameter in parameters.items() if parameter.default is parameter.empty)
     missing = next((option for option in required if option not in options), None)
     if missing is not None:
         raise InputError(
-            f"{name} needs the option {missing}; expected options={{{title!r}: {{{missing!r}: …}}}}."
+            f"{entry.name} needs the option {missing}; expected options={{{title!r}: {{{missing!r}: …}}}}."
         )
-
-
-def options_of(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a metric that users may set in a table."""
-    from vendimeter import metrics
-
-    parameters = inspect.signature(getattr(metrics, name)).parameters
-    own_kernel = name == "d_lex_sim"  # its kernel is not one of the table's
-    return {
-        option: parameter
-        for option, parameter in parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY or (own_kernel and option == "kernel")
-    }
-
-
-def _mean_cell(groups: Sequence[Any], metric: Callable[[Any], Any]) -> Cell:
-    """The mean of a metric over the groups that have items, with its standard error."""
-    values = []
-    for g, group in enumerate(groups):
-        if length(group):
-            with in_group(g):
-                values.append(float(metric(group)))
-    if not values:
-        raise EmptyError("every group is empty; expected at least one item.")
-    mean, error, _ = mean_over_groups(np.array(values))
-    return Cell(mean, spread=error, behind=OVER_GROUPS)
 
 
 def cell_of(figure: Any) -> Cell:

@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.kernels import Kernel
 from vendimeter.messages import brief, unknown
 from vendimeter.metrics.inputs import (
-    CollectionView,
-    collection_views,
+    Row,
+    groups_of,
     in_collection,
     kernels_by_name,
     refuse_matrices,
     sample_kinds,
     split_collections,
+    table_rows,
 )
-from vendimeter.metrics.registry import METRICS, SCORE, Entry, cell_of, check_options, columns_of, options_of
-from vendimeter.options import check_flag, check_progress, check_rng, whole_number
+from vendimeter.metrics.registry import METRICS, SCORE, Entry, cell_of, check_options, columns_of
+from vendimeter.options import COSINE, SEED, check_flag, check_progress, check_rng, whole_number
 from vendimeter.present import tables
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column
 from vendimeter.results.base import plain
 from vendimeter.results.score import data_frame
-from vendimeter.scoring import score, score_groups
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Table", "caveats", "choose_metrics", "compute_cells", "is_reference", "score_cells", "table"]
@@ -165,7 +165,7 @@ class Table:
 
 def table(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     by: Any = None,
     reference: Any = None,
@@ -177,7 +177,7 @@ def table(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     q: Any = 1,
     tol: float | None = None,
-    rng: int = 0,
+    rng: int = SEED,
     progress: bool | None = None,
 ) -> Table:
     """The metrics that apply to some collections, side by side with their Vendi Scores.
@@ -189,8 +189,9 @@ def table(
 
     Parameters
     ----------
-    samples : mapping, Collection or collection
-        A collection for each name, such as ``{"Original": X, "VAE": Y}``; or one collection with `by`.
+    samples : mapping, Collection, collection or Diversity
+        A collection for each name, such as ``{"Original": X, "VAE": Y}``; or one collection with `by`; or a
+        `vendimeter.Diversity`, of whose groups each has a row.
     kernel : str, Kernel, callable, or mapping of them
         What makes two items similar; several by name, ``{"Inception": Embed(…), "pixels": Pixels()}``, give a score
         each. Parameters that come from data are fitted once, on all collections.
@@ -253,11 +254,20 @@ def table(
     | copies | 200 |       1.000 |    0.000 | 3.677 |
     <BLANKLINE>
     """
-    names, collections = split_collections(samples, by)
     orders = parse_orders(q)[0]
-    rng = check_rng(rng)
-    kernels = kernels_by_name(kernel)
-    refuse_matrices(kernel, names, collections)
+    if isinstance(samples, Diversity):
+        diversity = diversity_of(samples, kernel, by=by, rng=rng)
+        if groups:
+            raise InputError(
+                "groups=True was given beside a Diversity, of whose groups each has a row; expected lists of texts.",
+                option="groups",
+            )
+        named, kernels, rng = groups_of(diversity), {"": diversity.similarity.kernel}, diversity.rng
+        names, collections = list(named), list(named.values())
+    else:
+        names, collections = split_collections(samples, by)
+        kernels, rng = kernels_by_name(kernel), check_rng(rng)
+        refuse_matrices(kernel, names, collections)
     groups = None if groups is None else check_flag(groups, "groups")
     check_progress(progress)
     if check_flag(logits, "logits") and probabilities is None:
@@ -267,33 +277,30 @@ def table(
         )
     with showing(progress), Progress("metrics") as bar:
         rows_of_classes = (probabilities, bool(logits))
-        views, notes = collection_views(
+        rows, notes = table_rows(
             names, collections, kernels, reference, features, rows_of_classes, groups, rng
         )
         options = {} if options is None else options
-        chosen = choose_metrics(metrics, options, views, list(kernels.values()))
+        chosen = choose_metrics(metrics, options, rows)
         columns = columns_of(chosen, kernels, orders)
-        rows = [[Cell(view.n)] for view in views]
-        steps = len(views) * len(chosen)
-        for i, (title, metric) in enumerate(chosen.items()):
-            for j, (row, name, view) in enumerate(zip(rows, names, views, strict=True)):
-                bar.step((i * len(views) + j) / steps, f"{title} of {brief(name)}")
+        cells = []
+        for i, (name, row) in enumerate(zip(names, rows, strict=True)):
+            cells.append([Cell(row.n)])
+            for j, (title, metric) in enumerate(chosen.items()):
+                bar.step((i * len(chosen) + j) / (len(rows) * len(chosen)), f"{title} of {brief(name)}")
                 with in_collection(name):
                     if metric is SCORE:
-                        row += [
-                            cell
-                            for one in kernels.values()
-                            for cell in score_cells(view, one, orders, tol, rng)
-                        ]
+                        cells[-1] += score_cells(row, orders, tol)
                     else:
-                        row += compute_cells(metric, title, view, dict(options.get(title, {})), kernels, rng)
-    group_sizes = [len(group) for view in views if view.groups for group in view.samples]
-    notes += caveats(chosen, views, reference)
-    notes += tables.notes_on(columns, rows, group_sizes)
+                        cells[-1] += compute_cells(metric, title, row, dict(options.get(title, {})))
+            row.forget()
+    group_sizes = [len(group) for row in rows if row.groups for group in row.samples]
+    notes += caveats(chosen, rows, reference)
+    notes += tables.notes_on(columns, cells, group_sizes)
     reference_name = next(
-        (name for name, view in zip(names, views, strict=True) if is_reference(view, views)), None
+        (name for name, row in zip(names, rows, strict=True) if is_reference(row, rows)), None
     )
-    return Table(tuple(names), tuple(columns), tuple(map(tuple, rows)), tuple(notes), reference_name)
+    return Table(tuple(names), tuple(columns), tuple(map(tuple, cells)), tuple(notes), reference_name)
 
 
 def _json_name(name: Any) -> Any:
@@ -307,27 +314,25 @@ def _json_name(name: Any) -> Any:
 # --------------------------------------------------------------------------------- choice of metrics, and their figures
 
 
-def choose_metrics(
-    metrics: Any, options: Mapping[str, Any], views: Sequence[CollectionView], kernels: list[Kernel]
-) -> dict[str, Any]:
+def choose_metrics(metrics: Any, options: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
     """The metrics of the table by their titles: entries, the score, or the user's functions."""
     if not isinstance(options, Mapping) or not all(isinstance(value, Mapping) for value in options.values()):
         raise InputError(
             f"options={brief(options)}; expected a mapping from the name of a metric to its options, such as "
             "{'precision_recall': {'k': 5}}."
         )
-    compared = any(view.reference is not None for view in views)
+    compared = any(row.reference is not None for row in rows)
     if metrics is None:
-        kinds = set().union(*(sample_kinds(kernels, view) for view in views)) or {"others"}
+        kinds = set().union(*(sample_kinds(row) for row in rows)) or {"others"}
         chosen: dict[str, Any] = {
             name: entry
             for name, entry in METRICS.items()
             if kinds & set(entry.kinds) and (compared or not entry.reference)
         }
-        if compared and any(view.groups for view in views):
+        if compared and any(row.groups for row in rows):
             chosen = {"corpus_bleu": METRICS["corpus_bleu"], **chosen}
         # Tokens have no compression ratio, and in that of the few texts of a group the header dominates.
-        if "compression_ratio" in chosen and any(view.holds_lists for view in views):
+        if "compression_ratio" in chosen and any(row.holds_lists for row in rows):
             del chosen["compression_ratio"]
     else:
         if isinstance(metrics, str) or not isinstance(metrics, Sequence | Mapping):
@@ -352,7 +357,7 @@ def choose_metrics(
         )
     for title, metric in chosen.items():
         if isinstance(metric, Entry):
-            check_options(metric.name, title, options.get(title, {}))
+            check_options(metric, title, options.get(title, {}))
     return chosen
 
 
@@ -377,12 +382,12 @@ def _find_metric(title: str, choice: Any, compared: bool) -> Any:
     return entry if title == choice else entry.with_title(title)
 
 
-def is_reference(view: CollectionView, views: Sequence[CollectionView]) -> bool:
-    """Whether this collection is the reference of the others in the table."""
-    return view.reference is None and any(other.reference is not None for other in views)
+def is_reference(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether this row is the reference of the others in the table."""
+    return row.reference is None and any(other.reference is not None for other in rows)
 
 
-def caveats(chosen: Mapping[str, Any], views: Sequence[CollectionView], reference: Any) -> list[str]:
+def caveats(chosen: Mapping[str, Any], rows: Sequence[Row], reference: Any) -> list[str]:
     """Notes on the choice of metrics: a reference that none uses, and Fréchet distances of too few items."""
     entries = [metric for metric in chosen.values() if isinstance(metric, Entry)]
     notes = []
@@ -392,7 +397,7 @@ def caveats(chosen: Mapping[str, Any], views: Sequence[CollectionView], referenc
             "vectors in features=."
         )
     if any(entry.name == "frechet_distance" for entry in entries):
-        pairs = [(view.vectors, view.reference.vectors) for view in views if view.reference is not None]
+        pairs = [(row.vectors, row.reference.vectors) for row in rows if row.reference is not None]
         shapes = [
             (min(vectors.shape[0], reference_vectors.shape[0]), vectors.shape[1])
             for vectors, reference_vectors in pairs
@@ -406,26 +411,18 @@ def caveats(chosen: Mapping[str, Any], views: Sequence[CollectionView], referenc
     return notes
 
 
-def compute_cells(
-    metric: Any,
-    title: str,
-    view: CollectionView,
-    options: dict[str, Any],
-    kernels: Mapping[str, Kernel],
-    rng: int,
-) -> list[Cell]:
+def compute_cells(metric: Any, title: str, row: Row, options: dict[str, Any]) -> list[Cell]:
     """The figures of a metric, which is an entry or the user's function."""
     if not isinstance(metric, Entry):
-        return [_number_cell(metric(view.samples, **options), f"the function {title!r}")]
-    if (metric.reference and view.reference is None) or not metric.applies(view):
+        return [_number_cell(metric(row.samples, **options), f"the function {title!r}")]
+    if (metric.reference and row.reference is None) or not metric.applies(row):
         return [Cell() for _ in metric.columns]
-    if "rng" in options_of(metric.name):
-        options = {"rng": rng, **options}
-    if metric.kernel:
-        figures = [cell for kernel in kernels.values() for cell in metric.compute(view, options, kernel)]
-    else:
-        figures = metric.compute(view, options)
-    return [_number_cell(figure, f"{metric.name}, with these options,") for figure in figures]
+    if "rng" in metric.options():
+        options = {"rng": row.rng, **options}
+    return [
+        _number_cell(figure, f"{metric.name}, with these options,")
+        for figure in metric.figures_of(row, options)
+    ]
 
 
 def _number_cell(figure: Any, source: str) -> Cell:
@@ -437,13 +434,15 @@ def _number_cell(figure: Any, source: str) -> Cell:
         raise InputError(f"{source} gave {brief(figure)}; expected a number.") from None
 
 
-def score_cells(
-    view: CollectionView, kernel: Kernel, orders: Sequence[float], tol: float | None, rng: int
-) -> list[Cell]:
-    """The Vendi Score of each order; of groups their mean, with its standard error."""
-    samples, kernel = view.compared_by(kernel)
-    if view.groups:
-        means = [score_groups(samples, kernel, q=q, rng=rng).mean().means[0] for q in orders]
-        return [Cell(mean.mean, spread=mean.standard_error, behind=OVER_GROUPS) for mean in means]
-    results = score(samples, kernel, q=list(orders), weights=view.weights, tol=tol, rng=rng, progress=False)
-    return [cell_of(results[q]) for q in orders]
+def score_cells(row: Row, orders: Sequence[float], tol: float | None) -> list[Cell]:
+    """The Vendi Score of each order under each kernel; of groups their mean, with its standard error."""
+    cells = []
+    for kernel in row.kernels:
+        diversity = row.diversity(kernel)
+        if row.groups:
+            means = [diversity.group_scores(q).mean().means[0] for q in orders]
+            cells += [Cell(mean.mean, spread=mean.standard_error, behind=OVER_GROUPS) for mean in means]
+        else:
+            scores = diversity.score(orders, tol=tol, progress=False)
+            cells += [cell_of(scores[q]) for q in orders]
+    return cells

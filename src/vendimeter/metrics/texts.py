@@ -79,7 +79,7 @@ class Grouped:
 
 
 def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) -> Grouped:
-    """Texts in groups: by labels, as a mapping or list of groups, or all of them in one.
+    """Texts in groups: by labels, as a mapping or list of groups, all of them in one, or grouped already.
 
     A `Collection` has groups where its samples are lists of texts, a `Diversity` has its own with ``groups=True``.
 
@@ -90,6 +90,8 @@ def grouped(samples: Any, metric: str, *, by: Any = None, groups: Any = None) ->
     >>> grouped(["a b", "c", "d"], "self_bleu", by=["x", "y", "x"]).texts
     ['a b', 'd', 'c']
     """
+    if isinstance(samples, Grouped):
+        return samples
     if groups is not None:
         groups = check_flag(groups, "groups")
     if isinstance(samples, Collection):
