@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -368,6 +369,120 @@ def test_weights_of_a_reference_are_refused():
         metrics.table({"x": CAPTIONS}, "ngram", reference=weighted, metrics=["corpus_bleu"])
 
 
+# ----------------------------------------------------------------------------------------- what is computed only once
+
+MANY = ["intdiv", "leinster_cobbold", "log_det", "components", "circles"]
+OPTIONS = {"components": {"threshold": 0.5}, "circles": {"threshold": 0.5}}
+
+
+def test_a_function_is_called_once_a_pair():
+    """Beside a sample of pairs in the other order; not once a metric."""
+    calls = []
+
+    def near(a, b):
+        calls.append((float(a), float(b)))
+        return math.exp(-abs(a - b))
+
+    places = {"x": np.arange(50) / 10, "y": np.arange(40) / 7 + 100}
+    table = metrics.table(places, near, metrics=MANY, options=OPTIONS, q=[0, 1, 2])
+    assert columns_of(table)[1:6] == MANY
+    pairs = sum(len(place) * (len(place) + 1) // 2 for place in places.values())
+    assert pairs <= len({tuple(sorted(pair)) for pair in calls}) <= len(calls) <= 2 * pairs
+    assert all((a < 100) == (b < 100) for a, b in calls)  # no pair of two collections
+
+
+def test_an_encoder_runs_once_an_item():
+    calls = []
+
+    def encoder(texts):
+        calls.extend(texts)
+        return lengths(texts)
+
+    texts = {"x": CAPTIONS, "y": [text + "!" for text in CAPTIONS]}
+    kernels = {"cosine": Embed(encoder), "rbf": Embed(encoder, kernel=RBF("median"))}
+    names = ["frechet_distance", "effective_rank", "intdiv", "leinster_cobbold"]
+    table = metrics.table(texts, kernels, reference="x", metrics=names, q=[1, 2])
+    assert sorted(calls) == sorted(texts["x"] + texts["y"])
+    assert table["y"]["vendi_score_cosine"] == vm.score(texts["y"], Embed(lengths))
+
+
+@pytest.mark.parametrize("groups", [None, True])
+def test_texts_are_split_once(groups):
+    calls = []
+
+    def tokenizer(text):
+        calls.append(text)
+        return text.split()
+
+    texts = {"x": GROUPS, "y": GROUPS[:2]} if groups else {"x": CAPTIONS, "y": CAPTIONS[:3]}
+    names = ["ngram_diversity", "self_bleu", "pairwise_bleu", "intdiv", "leinster_cobbold"]
+    kernels = {"ngram": NGram(1, 2, tokenizer=tokenizer), "short": NGram(1, 1, tokenizer=tokenizer)}
+    table = metrics.table(texts, kernels, groups=groups, metrics=names, q=[1, 2])
+    items = [text for group in GROUPS + GROUPS[:2] for text in group] if groups else CAPTIONS + CAPTIONS[:3]
+    assert sorted(calls) == sorted(items)
+    words = {name: replace(kernel, tokenizer="whitespace") for name, kernel in kernels.items()}
+    assert table.cells == metrics.table(texts, words, groups=groups, metrics=names, q=[1, 2]).cells
+    assert table["y"]["self_bleu"] == metrics.self_bleu(
+        texts["y"], tokenizer=str.split, lowercase=True, groups=groups
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ of a Diversity
+
+
+def known(row):
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def test_each_group_of_a_diversity_is_a_row():
+    joined, labels = np.concatenate([REAL, MODEL]), ["real"] * 80 + ["model"] * 60
+    expected = metrics.table({"real": REAL, "model": MODEL}, RBF("median"), reference="real", rng=3)
+    for diversity in (
+        vm.Diversity(joined, RBF("median"), by=labels, rng=3),
+        vm.Diversity.of({"real": REAL, "model": MODEL}, RBF("median"), rng=3),
+    ):
+        table = metrics.table(diversity, reference="real")
+        assert (table.names, table.columns, table.notes) == (expected.names, expected.columns, expected.notes)
+        for name in table.names:
+            assert known(table[name]) == pytest.approx(known(expected[name]), rel=1e-12)
+    alone = metrics.table(vm.Diversity(REAL), reference=vm.Diversity(MODEL))
+    assert alone.names == ("samples",)
+    assert alone["samples"] == pytest.approx(metrics.table({"samples": REAL}, reference=MODEL)["samples"])
+
+
+def test_a_diversity_is_not_computed_anew():
+    calls = []
+
+    def encoder(texts):
+        calls.extend(texts)
+        return lengths(texts)
+
+    diversity = vm.Diversity(CAPTIONS, Embed(encoder), by=["a", "a", "b", "b"])
+    diversity.score()
+    table = metrics.table(diversity, metrics=["effective_rank", "intdiv"])
+    assert calls == CAPTIONS
+    assert table["b"]["intdiv"] == pytest.approx(metrics.intdiv(lengths(CAPTIONS[2:])), rel=1e-12)
+
+
+def test_weights_of_a_diversity_are_used_or_refused():
+    diversity = vm.Diversity(CAPTIONS, "ngram", by=["a", "a", "b", "b"], counts=[1, 2, 3, 4])
+    table = metrics.table(diversity, metrics=["intdiv"])
+    assert table["b"]["intdiv"] == pytest.approx(
+        metrics.intdiv(CAPTIONS[2:], "ngram", weights=[3 / 7, 4 / 7])
+    )
+    assert table["b"]["vendi_score"] == pytest.approx(vm.score(CAPTIONS[2:], "ngram", counts=[3, 4]))
+    with pytest.raises(InputError, match="collection 'a': the collection has weights, and ngram_diversity"):
+        metrics.table(diversity)
+
+
+def test_records_that_were_left_out_of_a_diversity_are_missed(tmp_path):
+    pytest.importorskip("rdkit")
+    file = tmp_path / "some.smi"
+    file.write_text("CCO\nC(C\nCC\n")
+    with pytest.raises(InputError, match="1 records were left out on reading"):
+        metrics.table(vm.Diversity(vm.read(file, skip_broken=True), "morgan"))
+
+
 # ------------------------------------------------------------------------------------------------------------ options
 
 
@@ -700,6 +815,11 @@ def test_an_error_shows_with_two_digits():
         (lambda: metrics.table({"a": REAL}, reference=REAL[:, :3]), InputError, "columns"),
         (lambda: metrics.table({"a": ["C(C"]}, "morgan"), EmptyError, "none of the samples is a molecule"),
         (lambda: metrics.table({"a": REAL}, metrics=["frechet_distance"]), InputError, "compares with a reference"),
+        (lambda: metrics.table(vm.Diversity(REAL), "rbf"), InputError, "kernel= was given beside a Diversity"),
+        (lambda: metrics.table(vm.Diversity(REAL), by=[0] * 80), InputError, "by= was given beside a Diversity"),
+        (lambda: metrics.table(vm.Diversity(GROUPS, "ngram"), groups=True), InputError, "groups=True was given"),
+        (lambda: metrics.table({"a": REAL}, options={"intdiv": {"weights": [1]}}), UnknownNameError, "of intdiv"),
+        (lambda: metrics.table({"a": [[], []]}, "ngram", groups=True), EmptyError, "'a': every group is empty"),
         (lambda: two_rows().to_latex(label="x}y"), InputError, "label="),
         (lambda: two_rows().to_markdown(digits=0), InputError, "digits=0"),
         (lambda: two_rows()["z"], UnknownNameError, "collection in this table"),

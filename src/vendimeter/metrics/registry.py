@@ -176,7 +176,7 @@ class Entry:
 def _ask(metric: Any, diversity: Diversity, options: dict[str, Any]) -> Any:
     if diversity.weights is not None:
         options = {"weights": diversity.weights, **options}
-    return metric(diversity.samples, diversity.kernel, **options)
+    return metric(diversity.samples, diversity.similarity.kernel, **options)
 
 
 def _token_options(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
