@@ -126,9 +126,12 @@ class Source:
             weights = weights[positions] / weights[positions].sum()
         labels = self.by
         if labels is None and len(self.collections) > 1:
-            labels = [one.name for one in self.collections for _ in range(one.size)]
-        if labels is not None:
-            labels = take(to_list(labels), positions)
+            ends = np.cumsum([one.size for one in self.collections])
+            labels = [
+                self.collections[g].name for g in np.searchsorted(ends, positions, side="right").tolist()
+            ]
+        elif labels is not None:
+            labels = take(labels if is_indexed(labels) else to_list(labels), positions)
         return Source(None, labels, weights, counts)
 
     def refuse_matrix(self, kernel: Any) -> None:
