@@ -31,6 +31,7 @@ from vendimeter.similarity import checks
 N = 120
 LABELS = np.arange(N) % 3
 METRICS = ["intdiv", "leinster_cobbold", "log_det"]
+OF_TEXTS = ["ngram_diversity", "self_bleu", "pairwise_bleu"]
 
 
 @dataclass
@@ -153,14 +154,18 @@ def nine(samples: Any, kernel: Any) -> None:
         ask(samples, kernel)
 
 
+def figures(samples: Any, kernel: Any) -> None:
+    """Three metrics of similarities; of texts three of their n-grams, too."""
+    metrics = METRICS + OF_TEXTS if isinstance(kernel, NGram) else METRICS
+    vm.metrics.table({"items": samples}, kernel, metrics=metrics)
+
+
 QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     **NINE,
     "`metrics.intdiv`": vm.metrics.intdiv,
     "`metrics.circles`": lambda samples, kernel: vm.metrics.circles(samples, kernel, threshold=0.5),
     "`metrics.components`": lambda samples, kernel: vm.metrics.components(samples, kernel, threshold=0.5),
-    "`metrics.table`, three metrics": lambda samples, kernel: vm.metrics.table(
-        {"items": samples}, kernel, metrics=METRICS
-    ),
+    "`metrics.table`, three metrics, of texts six": figures,
     "`report`, three groups": lambda samples, kernel: vm.report(samples, kernel, by=LABELS),
     "`vendi explain`": explain,
     "the first nine, one after another": nine,
