@@ -119,7 +119,7 @@ class Source:
             values = rows.values[:, positions]
             totals = np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
             weights, counts = (values / totals, None) if self.counts is None else (None, values)
-            return Source(None, self.by, weights, counts)
+            return Source(None, self.by, weights, counts, left_out=self.left_out)
         if self.counts is not None:
             counts, weights = take(raw_weights(None, self.counts).values, positions), None  # type: ignore[union-attr]
         elif weights is not None:
@@ -132,7 +132,7 @@ class Source:
             ]
         elif labels is not None:
             labels = take(labels if is_indexed(labels) else to_list(labels), positions)
-        return Source(None, labels, weights, counts)
+        return Source(None, labels, weights, counts, left_out=self.left_out)
 
     def refuse_matrix(self, kernel: Any) -> None:
         """Under the default kernel, refuse a matrix of similarities or distances."""

@@ -238,14 +238,14 @@ def in_collection(name: Hashable) -> AbstractContextManager[None]:
 # ---------------------------------------------------------------------------------------------- arguments of the user's
 
 
-def split_collections(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]:
-    """The names of the collections, and the collections."""
+def split_collections(samples: Any, by: Any) -> dict[Hashable, Any]:
+    """The collections by their names."""
     if isinstance(samples, Collection):
         labels = samples.labels_by(by)
         if labels is None:
-            return [samples.source or "samples"], [samples]
+            return {samples.source or "samples": samples}
         positions = _label_positions(labels, len(samples))
-        return list(positions), [samples[indices] for indices in positions.values()]
+        return {name: samples[indices] for name, indices in positions.items()}
     if by is not None:
         samples = frames.known(samples)
         if is_table(samples) or isinstance(samples, Mapping):
@@ -256,7 +256,7 @@ def split_collections(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]
         refuse_set(samples, "labels")
         tables.check_alignment(samples, by, "by")
         positions = _label_positions(by, length(samples))
-        return list(positions), [_take_items(samples, indices) for indices in positions.values()]
+        return {name: _take_items(samples, indices) for name, indices in positions.items()}
     if not isinstance(samples, Mapping):
         raise InputError(
             f"samples is {brief(samples)}; expected a collection for each name, such as {{'real': X, 'model': Y}}, or "
@@ -264,7 +264,7 @@ def split_collections(samples: Any, by: Any) -> tuple[list[Hashable], list[Any]]
         )
     if not samples:
         raise EmptyError("there are no collections; expected at least one.")
-    return list(samples), list(samples.values())
+    return dict(samples)
 
 
 def _label_positions(labels: Any, count: int) -> dict[Hashable, np.ndarray]:
@@ -294,10 +294,10 @@ def kernels_by_name(kernel: Any) -> dict[str, Kernel]:
     return kernels
 
 
-def refuse_matrices(kernel: Any, names: list[Hashable], collections: list[Any]) -> None:
+def refuse_matrices(kernel: Any, collections: Mapping[Hashable, Any]) -> None:
     """Refuse matrices of similarities where the default kernel would take them for vectors."""
     if isinstance(kernel, str) and kernel == "cosine":
-        for name, collection in zip(names, collections, strict=True):
+        for name, collection in collections.items():
             with in_collection(name):
                 refuse_matrix(collection.samples if isinstance(collection, Collection) else collection)
 
@@ -307,17 +307,15 @@ def groups_of(diversity: Diversity) -> dict[Hashable, Diversity]:
     groups = diversity.groups
     if groups is None:
         return {"samples": diversity}
-    members = np.split(groups.items, groups.starts[1:-1])
-    named: dict[Hashable, Diversity] = {}
-    for name, positions in zip(groups.labels, members, strict=True):
+    parts: dict[Hashable, Diversity] = {}
+    for name, positions in zip(groups.labels, np.split(groups.items, groups.starts[1:-1]), strict=True):
         with in_collection(name):
-            named[name] = diversity.take(positions)
-    return named
+            parts[name] = diversity.take(positions)
+    return parts
 
 
 def table_rows(
-    names: list[Hashable],
-    collections: list[Any],
+    collections: Mapping[Hashable, Any],
     kernels: dict[str, Kernel],
     reference: Any,
     features: Any,
@@ -329,6 +327,7 @@ def table_rows(
 
     `classes` are rows of class probabilities by the names of the collections, and whether they are logits.
     """
+    names = list(collections)
     probabilities, logits = classes
     if probabilities is not None and not isinstance(probabilities, Mapping):
         raise InputError(
@@ -341,7 +340,7 @@ def table_rows(
     notes: list[str] = []
     unfitted = tuple(kernels.values())
     rows = []
-    for name, collection in zip(names, collections, strict=True):
+    for name, collection in collections.items():
         with in_collection(name):
             own = (probabilities or {}).get(name)
             row, left_out = _row(collection, unfitted, features, own, groups, rng)

@@ -262,12 +262,12 @@ def table(
                 "groups=True was given beside a Diversity, of whose groups each has a row; expected lists of texts.",
                 option="groups",
             )
-        named, kernels, rng = groups_of(diversity), {"": diversity.similarity.kernel}, diversity.rng
-        names, collections = list(named), list(named.values())
+        collections, rng = groups_of(diversity), diversity.rng
+        kernels = {"": diversity.similarity.kernel}
     else:
-        names, collections = split_collections(samples, by)
-        kernels, rng = kernels_by_name(kernel), check_rng(rng)
-        refuse_matrices(kernel, names, collections)
+        collections, rng = split_collections(samples, by), check_rng(rng)
+        kernels = kernels_by_name(kernel)
+        refuse_matrices(kernel, collections)
     groups = None if groups is None else check_flag(groups, "groups")
     check_progress(progress)
     if check_flag(logits, "logits") and probabilities is None:
@@ -277,14 +277,12 @@ def table(
         )
     with showing(progress), Progress("metrics") as bar:
         rows_of_classes = (probabilities, bool(logits))
-        rows, notes = table_rows(
-            names, collections, kernels, reference, features, rows_of_classes, groups, rng
-        )
+        rows, notes = table_rows(collections, kernels, reference, features, rows_of_classes, groups, rng)
         options = {} if options is None else options
         chosen = choose_metrics(metrics, options, rows)
         columns = columns_of(chosen, kernels, orders)
         cells = []
-        for i, (name, row) in enumerate(zip(names, rows, strict=True)):
+        for i, (name, row) in enumerate(zip(collections, rows, strict=True)):
             cells.append([Cell(row.n)])
             for j, (title, metric) in enumerate(chosen.items()):
                 bar.step((i * len(chosen) + j) / (len(rows) * len(chosen)), f"{title} of {brief(name)}")
@@ -298,9 +296,9 @@ def table(
     notes += caveats(chosen, rows, reference)
     notes += tables.notes_on(columns, cells, group_sizes)
     reference_name = next(
-        (name for name, row in zip(names, rows, strict=True) if is_reference(row, rows)), None
+        (name for name, row in zip(collections, rows, strict=True) if is_reference(row, rows)), None
     )
-    return Table(tuple(names), tuple(columns), tuple(map(tuple, cells)), tuple(notes), reference_name)
+    return Table(tuple(collections), tuple(columns), tuple(map(tuple, cells)), tuple(notes), reference_name)
 
 
 def _json_name(name: Any) -> Any:
