@@ -22,7 +22,7 @@ from vendimeter.data.arrays import (
     take,
     to_list,
 )
-from vendimeter.data.collection import Broken, Collection
+from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read
 from vendimeter.data.tokens import Texts, texts_of
 from vendimeter.diversity import Diversity
@@ -404,9 +404,7 @@ def _row(
     weights, original, diversity = None, samples, None
     if isinstance(samples, Diversity):
         diversity, weights, groups = samples, samples.weights, False
-        original = samples = diversity.samples
-        if diversity.left_out:
-            original = Collection(samples, skipped=Broken(skip=True, count=diversity.left_out))
+        samples = diversity.samples
     elif isinstance(samples, Collection):
         samples.refuse_default(kernels[0].name if len(kernels) == 1 else None)
         weights = samples.probabilities()

@@ -140,11 +140,11 @@ class Entry:
     def _of_similarity(self, row: Row, diversity: Diversity, options: dict[str, Any]) -> Any:
         """The figure of the samples as one kernel sees them; of groups the mean, with its standard error."""
         if not row.groups:
-            return _ask(self.metric, diversity, options)
+            return self.metric(diversity, **options)
         groups, values = diversity.required_groups(), []
         for label, members in zip(groups.labels, np.split(groups.items, groups.starts[1:-1]), strict=True):
             with in_group(label):
-                values.append(float(_ask(self.metric, diversity.take(members), options)))
+                values.append(float(self.metric(diversity.take(members), **options)))
         mean, error, _ = mean_over_groups(np.array(values))
         return Cell(mean, spread=error, behind=OVER_GROUPS)
 
@@ -171,12 +171,6 @@ class Entry:
             None if reference is None and name in need_reference else getattr(result, name)
             for name in self.figures
         ]
-
-
-def _ask(metric: Any, diversity: Diversity, options: dict[str, Any]) -> Any:
-    if diversity.weights is not None:
-        options = {"weights": diversity.weights, **options}
-    return metric(diversity.samples, diversity.similarity.kernel, **options)
 
 
 def _token_options(kernel: NGram | BLEU | None, reference: bool) -> dict[str, Any]:
