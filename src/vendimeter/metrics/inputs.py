@@ -214,8 +214,8 @@ class Row:
 
 
 def sample_kinds(row: Row) -> set[str]:
-    """The kinds of samples that the kernels take; these alone decide which metrics are shown by default."""
-    kinds: set[str] = set()
+    """What metrics can read of a row, as its kernels say; this alone decides which are shown by default."""
+    kinds = {SIMILARITY}
     for kernel in row.kernels:
         if isinstance(kernel, NGram | BLEU):
             kinds.add(TEXTS)

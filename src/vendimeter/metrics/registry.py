@@ -65,8 +65,8 @@ class Entry:
         Its columns.
     figures : tuple of str
         The attributes of its result that the columns show; empty where they show the result itself.
-    kinds : tuple of str
-        The kinds of samples for which it is shown by default.
+    default : bool
+        Whether it is shown without being asked for, of samples that have what it reads.
     reference : bool
         Whether it compares with a reference.
     weighted : bool
@@ -81,7 +81,7 @@ class Entry:
     reads: str
     columns: tuple[Column, ...]
     figures: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
+    default: bool = False
     reference: bool = False
     weighted: bool = False
     applies: Callable[[Row], bool] = lambda row: True
@@ -221,21 +221,21 @@ METRICS = {
                 Column("scaffolds", "Scaffolds", UP, whole=True),
             ),
             figures=("validity", "uniqueness", "novelty", "nearest_similarity", "scaffolds"),
-            kinds=(MOLECULES,),
+            default=True,
         ),
-        Entry(classes.inception_score, CLASSES, (Column("inception_score", "IS", UP),), kinds=(CLASSES,)),
+        Entry(classes.inception_score, CLASSES, (Column("inception_score", "IS", UP),), default=True),
         Entry(
             frechet.frechet_distance,
             VECTORS,
             (Column("frechet_distance", "FD", DOWN),),
-            kinds=(VECTORS,),
+            default=True,
             reference=True,
         ),
         Entry(
             discrepancy.kernel_distance,
             VECTORS,
             (Column("kernel_distance", "KD", DOWN),),
-            kinds=(VECTORS,),
+            default=True,
             reference=True,
         ),
         Entry(
@@ -243,7 +243,7 @@ METRICS = {
             VECTORS,
             (Column("precision", "Precision", UP), Column("recall", "Recall", UP)),
             figures=("precision", "recall"),
-            kinds=(VECTORS,),
+            default=True,
             reference=True,
         ),
         Entry(
@@ -251,7 +251,7 @@ METRICS = {
             VECTORS,
             (Column("density", "Density", UP), Column("coverage", "Coverage", UP)),
             figures=("density", "coverage"),
-            kinds=(VECTORS,),
+            default=True,
             reference=True,
         ),
         Entry(
@@ -270,16 +270,13 @@ METRICS = {
         ),
         Entry(quality.corpus_bleu, TEXTS, (Column("corpus_bleu", "BLEU", UP),), reference=True),
         Entry(
-            lexical.ngram_diversity,
-            TEXTS,
-            (Column("ngram_diversity", "N-gram diversity", UP),),
-            kinds=(TEXTS,),
+            lexical.ngram_diversity, TEXTS, (Column("ngram_diversity", "N-gram diversity", UP),), default=True
         ),
         Entry(
             overlap.self_bleu,
             TEXTS,
             (Column("self_bleu", "Self-BLEU", DOWN),),
-            kinds=(TEXTS,),
+            default=True,
             applies=_has_pairs,
         ),
         Entry(overlap.pairwise_bleu, TEXTS, (Column("pairwise_bleu", "Pairwise BLEU", DOWN),)),
@@ -288,19 +285,19 @@ METRICS = {
             lexical.compression_ratio,
             TEXTS,
             (Column("compression_ratio", "Compression ratio", DOWN),),
-            kinds=(TEXTS,),
+            default=True,
         ),
         Entry(
             classes.number_of_modes,
             CLASSES,
             (Column("number_of_modes", "Modes", UP, whole=True),),
-            kinds=(CLASSES,),
+            default=True,
         ),
         Entry(
             classes.mode_diversity,
             CLASSES,
             (Column("mode_diversity", "Mode diversity", UP),),
-            kinds=(CLASSES,),
+            default=True,
             weighted=True,
         ),
         Entry(
@@ -317,11 +314,7 @@ METRICS = {
             check=_refuse_quality,
         ),
         Entry(
-            similarities.intdiv,
-            SIMILARITY,
-            (Column("intdiv", "IntDiv", UP),),
-            kinds=(VECTORS, TEXTS, MOLECULES, CLASSES, "others"),
-            weighted=True,
+            similarities.intdiv, SIMILARITY, (Column("intdiv", "IntDiv", UP),), default=True, weighted=True
         ),
         Entry(
             similarities.leinster_cobbold,

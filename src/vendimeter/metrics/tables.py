@@ -321,11 +321,11 @@ def choose_metrics(metrics: Any, options: Mapping[str, Any], rows: Sequence[Row]
         )
     compared = any(row.reference is not None for row in rows)
     if metrics is None:
-        kinds = set().union(*(sample_kinds(row) for row in rows)) or {"others"}
+        read = set().union(*map(sample_kinds, rows))
         chosen: dict[str, Any] = {
             name: entry
             for name, entry in METRICS.items()
-            if kinds & set(entry.kinds) and (compared or not entry.reference)
+            if entry.default and entry.reads in read and (compared or not entry.reference)
         }
         if compared and any(row.groups for row in rows):
             chosen = {"corpus_bleu": METRICS["corpus_bleu"], **chosen}
