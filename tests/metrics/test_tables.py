@@ -433,6 +433,28 @@ def test_each_group_of_a_diversity_is_a_row():
     assert alone["samples"] == pytest.approx(metrics.table({"samples": REAL}, reference=MODEL)["samples"])
 
 
+def test_diversities_by_name():
+    """Such as all items above their groups, which share what was computed."""
+    calls = []
+
+    def near(a, b):
+        calls.append((a, b))
+        return math.exp(-abs(a - b))
+
+    diversity = vm.Diversity(np.arange(80) / 10, near)
+    rows = {"all": diversity, "even": diversity.take(slice(None, None, 2))}
+    table = metrics.table(rows, metrics=["intdiv", "log_det"])
+    assert table.names == ("all", "even")
+    assert len(calls) == 80 * 81 // 2 + 32**2
+    assert table["even"]["vendi_score"] == pytest.approx(vm.score(np.arange(0, 80, 2) / 10, near), rel=1e-12)
+    with pytest.raises(InputError, match=r"collection 'b': it is .*, and others are Diversities"):
+        metrics.table({"a": diversity, "b": REAL})
+    with pytest.raises(
+        InputError, match=r"collection 'b': it has the kernel RBF\(sigma=.*\), and another Diversity Cosine"
+    ):
+        metrics.table({"a": vm.Diversity(REAL), "b": vm.Diversity(REAL, "rbf")})
+
+
 def test_a_diversity_is_not_computed_anew():
     calls = []
 

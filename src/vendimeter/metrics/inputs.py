@@ -57,7 +57,7 @@ __all__ = [
     "TEXTS",
     "VECTORS",
     "Row",
-    "groups_of",
+    "diversities_by_name",
     "in_collection",
     "kernels_by_name",
     "refuse_matrices",
@@ -302,15 +302,29 @@ def refuse_matrices(kernel: Any, collections: Mapping[Hashable, Any]) -> None:
                 refuse_matrix(collection.samples if isinstance(collection, Collection) else collection)
 
 
-def groups_of(diversity: Diversity) -> dict[Hashable, Diversity]:
-    """Each group of a `Diversity` by its name, or all of it where there are none."""
-    groups = diversity.groups
+def diversities_by_name(samples: Any) -> dict[Hashable, Diversity] | None:
+    """Those of a mapping, or the groups of a single one, or all of it where there are none; None for other samples."""
+    if isinstance(samples, Mapping) and any(isinstance(value, Diversity) for value in samples.values()):
+        kernel = next(value.similarity.kernel for value in samples.values() if isinstance(value, Diversity))
+        for name, value in samples.items():
+            with in_collection(name):
+                if not isinstance(value, Diversity):
+                    raise InputError(f"it is {brief(value)}, and others are Diversities; expected one kind.")
+                if value.similarity.kernel != kernel:
+                    raise InputError(
+                        f"it has the kernel {value.similarity.kernel!r}, and another Diversity {kernel!r}; expected "
+                        "one kernel. Join them with vendimeter.Diversity.of({name: samples, …}, kernel)."
+                    )
+        return dict(samples)
+    if not isinstance(samples, Diversity):
+        return None
+    groups = samples.groups
     if groups is None:
-        return {"samples": diversity}
+        return {"samples": samples}
     parts: dict[Hashable, Diversity] = {}
     for name, positions in zip(groups.labels, np.split(groups.items, groups.starts[1:-1]), strict=True):
         with in_collection(name):
-            parts[name] = diversity.take(positions)
+            parts[name] = samples.take(positions)
     return parts
 
 

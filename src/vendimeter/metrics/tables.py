@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.diversity import Diversity, diversity_of
+from vendimeter.diversity import diversity_of
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, unknown
 from vendimeter.metrics.inputs import (
     Row,
-    groups_of,
+    diversities_by_name,
     in_collection,
     kernels_by_name,
     refuse_matrices,
@@ -191,7 +191,7 @@ def table(
     ----------
     samples : mapping, Collection, collection or Diversity
         A collection for each name, such as ``{"Original": X, "VAE": Y}``; or one collection with `by`; or a
-        `vendimeter.Diversity`, of whose groups each has a row.
+        `vendimeter.Diversity`, of whose groups each has a row, or several of them by name.
     kernel : str, Kernel, callable, or mapping of them
         What makes two items similar; several by name, ``{"Inception": Embed(…), "pixels": Pixels()}``, give a score
         each. Parameters that come from data are fitted once, on all collections.
@@ -255,15 +255,16 @@ def table(
     <BLANKLINE>
     """
     orders = parse_orders(q)[0]
-    if isinstance(samples, Diversity):
-        diversity = diversity_of(samples, kernel, by=by, rng=rng)
+    diversities = diversities_by_name(samples)
+    if diversities:
+        first = diversity_of(next(iter(diversities.values())), kernel, by=by, rng=rng)
         if groups:
             raise InputError(
                 "groups=True was given beside a Diversity, of whose groups each has a row; expected lists of texts.",
                 option="groups",
             )
-        collections, rng = groups_of(diversity), diversity.rng
-        kernels = {"": diversity.similarity.kernel}
+        collections, rng = diversities, first.rng
+        kernels = {"": first.similarity.kernel}
     else:
         collections, rng = split_collections(samples, by), check_rng(rng)
         kernels = kernels_by_name(kernel)
