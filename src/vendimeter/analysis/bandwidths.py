@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.family import scored
 from vendimeter.analysis.scale_curves import (
     HIGH,
     LOW,
@@ -33,7 +32,7 @@ from vendimeter.messages import brief, printable
 from vendimeter.options import as_number, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, number
+from vendimeter.results.score import Score, number, scored
 from vendimeter.similarity import Matrix
 from vendimeter.spectrum import UNIT, parse_orders
 from vendimeter.spectrum.entropy import hill

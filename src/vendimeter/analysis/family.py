@@ -26,7 +26,7 @@ from vendimeter.kernels.base import multiply
 from vendimeter.messages import about
 from vendimeter.options import check_rng, whole_number
 from vendimeter.results.base import Figure
-from vendimeter.results.score import Score, to_score
+from vendimeter.results.score import Score, scored, to_score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.groups import materialize_for_subsets
@@ -45,23 +45,6 @@ __all__ = [
     "quality_weighted",
     "truncated",
 ]
-
-
-AUTO = Solver()
-
-
-def scored(
-    similarity: Similarity,
-    weights: np.ndarray | None,
-    q: float,
-    n: int,
-    *,
-    solver: Solver = AUTO,
-    rng: int = 0,
-) -> Score:
-    """Score a similarity at order q as `vendimeter.score` does; `weights` are probabilities, or None if uniform."""
-    chosen, solution = run(Problem(similarity, weights, [q], solver, rng))
-    return to_score(solution, chosen, q, n, similarity.kernel)
 
 
 # ----------------------------------------------------------------------------------------- conditional on what is given

@@ -17,19 +17,33 @@ from vendimeter.messages import unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
 from vendimeter.present.text import html_escaped
+from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
-from vendimeter.solvers.plan import Plan
+from vendimeter.solvers.options import Solver
+from vendimeter.solvers.plan import Plan, Problem
+from vendimeter.solvers.solve import run
 from vendimeter.spectrum import Eigenvalues, Level, Spectrum, parse_order
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Profile", "Score", "data_frame", "duration", "html_table", "order_name", "percentage", "to_score"]
+__all__ = [
+    "Profile",
+    "Score",
+    "data_frame",
+    "duration",
+    "html_table",
+    "order_name",
+    "percentage",
+    "scored",
+    "to_score",
+]
 
 # A relative half-width up to which bounds are taken for those of rounding …
 ROUNDING = 1e-6
 # … but not of these methods, whose bounds are part of the answer.
 BRACKETING = ("lowrank", "lanczos")
+DEFAULT_SOLVER = Solver()
 
 
 def order_name(q: float) -> str:
@@ -435,3 +449,17 @@ def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> S
         spectrum=solution.spectrum,
         diagnostics=notes,
     )
+
+
+def scored(
+    similarity: Similarity,
+    weights: np.ndarray | None,
+    q: float,
+    n: int,
+    *,
+    solver: Solver = DEFAULT_SOLVER,
+    rng: int = 0,
+) -> Score:
+    """Score a similarity at order q as `vendimeter.score` does; `weights` are probabilities, or None if uniform."""
+    plan, solution = run(Problem(similarity, weights, [q], solver, rng))
+    return to_score(solution, plan, q, n, similarity.kernel)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vendimeter.analysis.family import scored
 from vendimeter.diversity import Diversity
-from vendimeter.results.score import Score
+from vendimeter.results.score import Score, scored
 from vendimeter.similarity import Matrix, Pairwise, materialized
 from vendimeter.solvers.plan import EXACT_SIDE
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.family import scored
 from vendimeter.analysis.rarefaction.jackknife_groups import (
     Split,
     Subset,
@@ -35,7 +34,7 @@ from vendimeter.messages import brief
 from vendimeter.options import check_confidence, check_rng, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score
+from vendimeter.results.score import Score, scored
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.plan import EXACT_SIDE

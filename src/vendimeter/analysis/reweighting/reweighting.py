@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vendimeter.analysis.family import scored
 from vendimeter.analysis.reweighting.search import Items, Search, search
 from vendimeter.data.devices import namespace
 from vendimeter.errors import InputError, ToleranceWarning
@@ -18,7 +17,7 @@ from vendimeter.messages import brief, warn
 from vendimeter.options import as_number, check_progress, check_rng, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, number, order_name
+from vendimeter.results.score import Score, number, order_name, scored
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
 from vendimeter.solvers.groups import materialize_for_subsets
