@@ -344,6 +344,10 @@ class Diversity:
         collection = self._source.collection
         return None if collection is None else collection.kind
 
+    def column(self, name: str) -> Any:
+        """A column that came with the samples, by its name; None where they have no columns."""
+        return self._source.column(name)
+
     @property
     def left_out(self) -> int:
         """How many broken records were left out on reading."""
@@ -401,6 +405,18 @@ class Diversity:
         self._root._family.add(other)
         if isinstance(other._similarity, Matrix):
             other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
+        return other
+
+    def with_kernel(self, kernel: Any) -> Diversity:
+        """The same items, with their weights and groups, seen through another kernel; nothing that is kept is shared.
+
+        Parameters
+        ----------
+        kernel : str, Kernel or callable
+            As for `Diversity`.
+        """
+        other = object.__new__(Diversity)
+        other._set(self._source, kernel, self.solver, self.rng, self.keeps)
         return other
 
     # ---------------------------------------------------------------------------------------------- what is kept of it
@@ -526,7 +542,9 @@ class Diversity:
                 similarity = self.similarity
             began = time.perf_counter()
             matrix = materialize_for_subsets(similarity)
-            if matrix is not similarity:
+            if not self.keeps:  # in place of the other: no pair is computed again for the rest of the question
+                self._similarity = matrix
+            elif matrix is not similarity:
                 self._put(AS_MATRIX, AS_MATRIX, matrix, _size_of(matrix, None), began)
             return matrix
 

@@ -134,6 +134,12 @@ class Source:
             labels = take(labels if is_indexed(labels) else to_list(labels), positions)
         return Source(None, labels, weights, counts, left_out=self.left_out)
 
+    def column(self, name: str) -> Any:
+        """A column that came with the samples, by its name; None where they have no columns."""
+        if self.collection is not None:
+            return self.collection[name]
+        return tables.column(self.samples, name) if tables.has_columns(self.samples) else None
+
     def refuse_matrix(self, kernel: Any) -> None:
         """Under the default kernel, refuse a matrix of similarities or distances."""
         if isinstance(kernel, str) and kernel == "cosine" and len(self.collections) <= 1:
