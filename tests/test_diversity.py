@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 import threading
 from typing import Any
 
@@ -296,3 +297,22 @@ def test_taking_items_of_a_matrix_takes_rows_and_columns() -> None:
     K = np.exp(-np.abs(np.subtract.outer(numbers(), numbers())))
     part = vm.Diversity(K, "precomputed").take([3, 5, 8])
     assert (part.samples == K[np.ix_([3, 5, 8], [3, 5, 8])]).all()
+
+
+def test_no_two_threads_wait_for_each_other() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            d = vm.Diversity(numbers(20), "rbf", by=["x", "y"] * 10)
+            threads = [
+                threading.Thread(target=getattr(d, name), daemon=True)
+                for name in ("score", "contributions", "duplicates", "modes", "group_scores")
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert not any(thread.is_alive() for thread in threads)
+    finally:
+        sys.setswitchinterval(before)

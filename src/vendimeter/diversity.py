@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -152,6 +152,24 @@ class _Solved:
         return tol is not None and set(orders) <= set(self.orders) and spectrum.width(orders) <= tol
 
 
+_Value = TypeVar("_Value")
+
+
+class _once(cached_property[_Value]):
+    """A property that is computed once, under the lock of the object.
+
+    Python 3.11 has another lock for each, and two threads that hold one of them each would wait for each other.
+    """
+
+    def __get__(self, instance: Any, owner: Any = None) -> _Value:  # type: ignore[override]
+        if instance is None:
+            return self  # type: ignore[return-value]
+        with instance._lock:
+            if self.attrname not in vars(instance):
+                vars(instance)[self.attrname] = self.func(instance)
+            return vars(instance)[self.attrname]
+
+
 class Diversity:
     """These items, seen through this kernel; what is asked twice is computed once.
 
@@ -286,7 +304,7 @@ class Diversity:
         """The items as the kernel takes them."""
         return self._source.samples if self._index is None else self._taken_samples
 
-    @cached_property
+    @_once
     def _taken_samples(self) -> Any:
         if isinstance(self.similarity, Matrix):  # of which rows alone are no matrix
             return self.similarity.data
@@ -301,7 +319,7 @@ class Diversity:
     def __len__(self) -> int:
         return self.n
 
-    @cached_property
+    @_once
     def _masses(self) -> tuple[np.ndarray | None, int]:
         with self._located():
             return probabilities(self._source.weights, self._source.counts, self.n)
@@ -332,7 +350,7 @@ class Diversity:
         if self.weighting is not None:
             raise weighted_error("Diversity" if self.keeps else "collection", question, self.weighting)
 
-    @cached_property
+    @_once
     def groups(self) -> Grouping | None:
         """Which items are in which group; None where there are no groups."""
         with self._located():
@@ -346,7 +364,8 @@ class Diversity:
 
     def column(self, name: str) -> Any:
         """A column that came with the samples, by its name; None where they have no columns."""
-        return self._source.column(name)
+        column = self._root._source.column(name)
+        return column if column is None or self._index is None else taken(column, self._index)
 
     @property
     def left_out(self) -> int:
@@ -415,8 +434,9 @@ class Diversity:
         kernel : str, Kernel or callable
             As for `Diversity`.
         """
+        source = self._source if self._index is None else replace(self._source, samples=self.samples)
         other = object.__new__(Diversity)
-        other._set(self._source, kernel, self.solver, self.rng, self.keeps)
+        other._set(source, kernel, self.solver, self.rng, self.keeps)
         return other
 
     # ---------------------------------------------------------------------------------------------- what is kept of it
@@ -542,13 +562,15 @@ class Diversity:
                 similarity = self.similarity
             began = time.perf_counter()
             matrix = materialize_for_subsets(similarity)
-            if not self.keeps:  # in place of the other: no pair is computed again for the rest of the question
+            if (
+                not self.keeps
+            ):  # in place of the other: no pair is computed again for the rest of the question
                 self._similarity = matrix
             elif matrix is not similarity:
                 self._put(AS_MATRIX, AS_MATRIX, matrix, _size_of(matrix, None), began)
             return matrix
 
-    @cached_property
+    @_once
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The positions of the first of each kind among the items with weight, and which of those each of these is."""
         with self._located():
