@@ -27,16 +27,14 @@ from vendimeter.analysis.rarefaction.population import (
     no_estimate,
     refusal_in_advance,
 )
-from vendimeter.data.weights import raw_weights
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief
-from vendimeter.options import check_confidence, check_rng, generator, whole_number
+from vendimeter.options import COSINE, SEED, check_confidence, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, scored
+from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Similarity
-from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill, parse_order
 from vendimeter.spectrum.entropy import truncated
@@ -151,10 +149,9 @@ class Rarefaction(Result):
         return curve(self, ax)
 
 
-@collected
 def rarefy(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: float | str = 1,
     counts: Any = None,
@@ -165,7 +162,7 @@ def rarefy(
     confidence: float = 0.95,
     t: int | None = None,
     most: int = MOST,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Rarefaction:
     """The score against the number of samples: whether it has converged, and what the whole population would score.
 
@@ -174,8 +171,10 @@ def rarefy(
 
     Parameters
     ----------
-    samples, kernel
-        As for `vendimeter.score`. Samples are taken to be drawn independently from one population.
+    samples : array, sparse array, list, table, Collection or Diversity
+        The items, as for `vendimeter.score`. They are taken to be drawn independently from one population.
+    kernel : str, Kernel or callable
+        What makes two items similar, as for `vendimeter.score`.
     q : float or str
         The order.
     counts : array of shape (n,), optional
@@ -262,6 +261,16 @@ def rarefy(
     >>> vm.rarefy(np.arange(200), "match").population.refused.partition(":")[0]
     'the score still grows with n'
     """
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    return diversity.rarefy(
+        q=q, sizes=sizes, repeats=repeats, groups=groups, confidence=confidence, t=t, most=most
+    )
+
+
+def rarefaction_of(
+    diversity: Diversity, *, q: Any, sizes: Any, repeats: Any, groups: Any, confidence: Any, t: Any, most: Any
+) -> Rarefaction:
+    """The score against the number of samples; see `rarefy`."""
     options = _Options(
         parse_order(q),
         whole_number(repeats, "repeats"),
@@ -269,20 +278,19 @@ def rarefy(
         check_confidence(confidence),
         None if t is None else whole_number(t, "t"),
         _check_most(most),
-        check_rng(rng),
+        diversity.rng,
     )
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    uniform = weights is None and counts is None
-    raw = raw_weights(None, counts)
-    present = np.arange(similarity.n) if uniform else np.flatnonzero(shares)
+    similarity, shares, n = diversity.similarity, diversity.shares, diversity.count
+    present = np.arange(diversity.n) if diversity.weights is None else np.flatnonzero(shares)
     fragmented = is_fragmented(similarity, present)
     if not fragmented:
-        similarity = materialize_for_subsets(similarity)
-    subset = Subset(present, None if raw is None else raw.values[present].astype(np.int64))
+        similarity = diversity.subsets
+    has_counts = diversity.weighting == "counts"
+    subset = Subset(present, np.rint(shares[present] * n).astype(np.int64) if has_counts else None)
     with Progress("vendimeter") as bar:
         bar.step(0.0, "score of all samples")
-        score = scored(similarity, None if uniform else shares, options.q, n, rng=options.rng)
-        rarefaction_type = _WeightedCurve if weights is not None else _SampledCurve
+        score = diversity.score(options.q, progress=False)
+        rarefaction_type = _WeightedCurve if diversity.weighting == "weights" else _SampledCurve
         return rarefaction_type(similarity, subset, shares[present], n, options, fragmented, bar.step).result(
             score, sizes
         )

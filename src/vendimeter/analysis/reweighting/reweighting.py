@@ -11,10 +11,10 @@ import numpy as np
 
 from vendimeter.analysis.reweighting.search import Items, Search, search
 from vendimeter.data.devices import namespace
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, ToleranceWarning
-from vendimeter.intake import collected, measured
 from vendimeter.messages import brief, warn
-from vendimeter.options import as_number, check_progress, check_rng, whole_number
+from vendimeter.options import COSINE, SEED, as_number, check_progress, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, number, order_name, scored
@@ -22,7 +22,7 @@ from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import EXACT_SIDE, same_items
+from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import UNIT, parse_order
 
 if TYPE_CHECKING:
@@ -119,17 +119,16 @@ class Reweighting(Result):
         return plot_weights(self, ax)
 
 
-@collected
 def reweight(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     tol: float = 1e-3,
     max_iterations: int = 200,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
     progress: bool | None = None,
 ) -> Reweighting:
     """The weights of greatest diversity, with a certificate of how near they are to the best.
@@ -139,7 +138,7 @@ def reweight(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     kernel : str, Kernel or callable
         What makes two items similar, as for `vendimeter.score`.
@@ -205,15 +204,27 @@ def reweight(
     >>> np.add.reduceat(found.weights, [0, 90, 99]).round(1)  # of the kind with 90 items, with 9, and with 1
     array([0.3, 0.3, 0.3])
     """
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    return diversity.reweight(q=q, tol=tol, max_iterations=max_iterations, progress=progress)
+
+
+def reweighting_of(
+    diversity: Diversity, *, q: Any, tol: Any, max_iterations: Any, progress: Any
+) -> Reweighting:
+    """The weights of greatest diversity; see `reweight`."""
     order, tolerance, max_decompositions = _check_options(q, tol, max_iterations, progress)
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    if similarity.policy.project:
+    if diversity.similarity.policy.project:
         raise InputError(
             "the kernel drops negative eigenvalues (project=True), and which they are depends on the weights; expected "
             "a positive semidefinite one. Project the similarity matrix once, divide it by √(K_ii K_jj), and pass that."
         )
-    distinct_of_sample, item_weights, distinct = _distinct(similarity, shares)
-    items = _feature_items(distinct)
+    shares, group = diversity.shares, diversity.distinct[1]
+    distinct_of_sample = np.zeros(diversity.n, dtype=np.int64)
+    distinct_of_sample[shares > 0] = group
+    item_weights = np.bincount(group, weights=shares[shares > 0])
+    item_weights /= item_weights.sum()
+    distinct = _distinct(diversity)
+    items = _feature_items(distinct, diversity)
     with Progress("weights", progress) as bar:
         result = search(
             items,
@@ -225,19 +236,26 @@ def reweight(
         )
 
     def score_with(candidate: np.ndarray, size: int) -> Score:
-        return _score(distinct, candidate, order, size, similarity.kernel, rng)
+        """The exact score of the distinct items with these weights."""
+        solver = Solver(method="exact", precision="float64")
+        return scored(distinct, candidate, order, size, solver=solver, rng=diversity.rng)
 
-    best, score = _drop_least(result, tolerance, lambda trial: score_with(trial, similarity.n))
+    best, score = _drop_least(result, tolerance, lambda trial: score_with(trial, diversity.n))
     gap = max(math.exp(result.upper - math.log(score)) - 1, 0.0) if result.upper < 700 else math.inf
     if gap > tolerance:
         _warn(gap, tolerance, result.exhausted)
     sample_weights = best[distinct_of_sample] * np.where(
         shares > 0, shares / item_weights[distinct_of_sample], 0.0
     )
+    before = (
+        diversity.score(order, progress=False)
+        if diversity.keeps
+        else score_with(item_weights, diversity.count)
+    )
     return Reweighting(
         frozen(sample_weights / sample_weights.sum()),
         score,
-        score_with(item_weights, n),
+        before,
         gap,
         (score.bounds[0], math.nan if score.level == "none" else float(score) * (1 + gap)),
         int(np.count_nonzero(sample_weights)),
@@ -260,26 +278,24 @@ def _check_options(q: Any, tol: Any, max_iterations: Any, progress: Any) -> tupl
     return order, as_number(tol), whole_number(max_iterations, "max_iterations")
 
 
-def _distinct(similarity: Similarity, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, Similarity]:
-    """Merge identical samples of positive weight: the item of each sample (0 without weight), weights, similarities."""
+def _distinct(diversity: Diversity) -> Similarity:
+    """The similarities of the distinct items of positive weight."""
+    first, similarity = diversity.distinct[0], diversity.similarity
+    if len(first) == diversity.n:
+        return diversity.subsets
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
-    present = np.flatnonzero(shares)
-    first, present_group = same_items(similarity, present)
-    distinct_of_sample = np.zeros(similarity.n, dtype=np.int64)
-    distinct_of_sample[present] = present_group
-    item_weights = np.bincount(present_group, weights=shares[present], minlength=len(first))
-    distinct = similarity if len(first) == similarity.n else similarity.take(present[first])
-    return distinct_of_sample, item_weights / item_weights.sum(), materialize_for_subsets(distinct)
+    return materialize_for_subsets(similarity.take(first))
 
 
-def _feature_items(distinct: Similarity) -> Items:
+def _feature_items(distinct: Similarity, diversity: Diversity) -> Items:
     """Represent the distinct items by features, with bounds on the errors of these."""
     if isinstance(distinct, Features):
         widest = SPARSE_WIDTH if distinct.sparse else EXACT_SIDE
         if distinct.width <= min(distinct.n, widest):
             return Items(distinct, 2 * distinct.rounding + 8 * UNIT, distinct.width)
-    decomposition = decompose(distinct, None)
+    is_whole = distinct.n == diversity.n and diversity.weights is None
+    decomposition = diversity.decomposition() if is_whole else decompose(distinct, None)
     rows, rank, dropped = decomposition.coordinates(slice(None)), decomposition.rank, 0.0
     if rank < rows.shape[1]:  # beyond the rank, directions may be rounding alone
         xp, rest = namespace(rows), rows[:, rank:]
@@ -288,12 +304,6 @@ def _feature_items(distinct: Similarity) -> Items:
     # The error of K is at most n times that of K/n; so is that of diag(√p) K diag(√p) in the trace norm, for any p.
     drift = distinct.n * decomposition.solution.spectrum.error + 2 * dropped  # type: ignore[attr-defined]
     return Items(FeatureRows(rows), (rank + 8) * UNIT, distinct.n, drift)
-
-
-def _score(distinct: Similarity, weights: np.ndarray, q: float, n: int, kernel: Any, rng: int) -> Score:
-    """Compute the exact score of the distinct items with these weights."""
-    solver = Solver(method="exact", precision="float64")
-    return scored(distinct.with_kernel(kernel), weights, q, n, solver=solver, rng=check_rng(rng))
 
 
 def _drop_least(
