@@ -426,17 +426,26 @@ class Diversity:
             other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
         return other
 
-    def with_kernel(self, kernel: Any) -> Diversity:
+    def with_kernel(self, kernel: Any, *, solver: Solver | None = None) -> Diversity:
         """The same items, with their weights and groups, seen through another kernel; nothing that is kept is shared.
 
         Parameters
         ----------
         kernel : str, Kernel or callable
             As for `Diversity`.
+        solver : Solver, optional
+            As for `Diversity`; the same by default.
+
+        Examples
+        --------
+        >>> import vendimeter as vm
+        >>> d = vm.Diversity(["a dog", "a dog runs", "a boat"], "ngram")
+        >>> round(d.score(), 3), round(d.with_kernel("match").score(), 3)
+        (2.834, 3.0)
         """
         source = self._source if self._index is None else replace(self._source, samples=self.samples)
         other = object.__new__(Diversity)
-        other._set(source, kernel, self.solver, self.rng, self.keeps)
+        other._set(source, kernel, self.solver if solver is None else solver, self.rng, self.keeps)
         return other
 
     # ---------------------------------------------------------------------------------------------- what is kept of it

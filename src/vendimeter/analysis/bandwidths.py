@@ -25,15 +25,16 @@ from vendimeter.analysis.scale_curves import (
 )
 from vendimeter.data.arrays import as_rows
 from vendimeter.data.devices import select, to_host
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, measured
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
 from vendimeter.messages import brief, printable
-from vendimeter.options import as_number, check_rng, generator, whole_number
+from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, number, scored
 from vendimeter.similarity import Matrix
+from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import UNIT, parse_orders
 from vendimeter.spectrum.entropy import hill
 
@@ -159,7 +160,6 @@ class Bandwidths(Result):
         return plot_bandwidths(self, ax)
 
 
-@collected
 def bandwidth(
     samples: Any,
     kernel: Any = "rbf",
@@ -170,7 +170,7 @@ def bandwidth(
     weights: Any = None,
     counts: Any = None,
     items: int = 1000,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Bandwidths:
     """How the score depends on the bandwidth of a kernel, where it says something, and which bandwidth to take.
 
@@ -179,8 +179,9 @@ def bandwidth(
 
     Parameters
     ----------
-    samples : array, list or Collection
-        The items, as for `vendimeter.score`; rows of numbers for a range of scales.
+    samples : array, list, Collection or Diversity
+        The items, as for `vendimeter.score`; rows of numbers for a range of scales. Of a `Diversity` the samples and
+        their weights are taken, and not its kernel, which is what varies here.
     kernel : "rbf", "laplacian", RBF or Laplacian
         The kernel whose scale is varied; a scale that it has already does not matter.
     scales : list of float, optional
@@ -254,12 +255,15 @@ def bandwidth(
         raise InputError(
             f"q={brief(q)}; expected one order above 0: at 0, every scale gives the number of items."
         )
-    max_items, seed = whole_number(items, "items"), check_rng(rng)
-    if kernels is not None:
-        if scales is not None:
-            raise InputError("both scales and kernels were given; expected one of them.")
-        return _compare_kernels(samples, _named_kernels(kernels), orders[0], weights, counts, max_items, seed)
-    return _vary_scale(samples, _kernel_class(kernel), scales, orders[0], weights, counts, max_items, seed)
+    max_items = whole_number(items, "items")
+    if kernels is not None and scales is not None:
+        raise InputError("both scales and kernels were given; expected one of them.")
+    named_kernel = COSINE if isinstance(samples, Diversity) else kernel  # varied, and not that of a Diversity
+    diversity = diversity_of(samples, named_kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        if kernels is not None:
+            return _compare_kernels(diversity, _named_kernels(kernels), orders[0], max_items)
+        return _vary_scale(diversity, _kernel_class(kernel), scales, orders[0], max_items)
 
 
 # ---------------------------------------------------------------------------------------------------- a range of scales
@@ -289,21 +293,14 @@ def _check_scales(scales: Any) -> np.ndarray:
 
 
 def _vary_scale(
-    samples: Any,
-    kind: type[RBF] | type[Laplacian],
-    scales: Any,
-    q: float,
-    weights: Any,
-    counts: Any,
-    items: int,
-    rng: int,
+    diversity: Diversity, kind: type[RBF] | type[Laplacian], scales: Any, q: float, items: int
 ) -> Bandwidths:
     """Score the items under a kernel at several scales, and suggest one."""
     grid = None if scales is None else _check_scales(scales)
-    similarity, shares, n = measured(samples, kind("median"), weights, counts, rng)
-    median = float(getattr(similarity.kernel, kind.parameter))
-    positions, probability, size = _sample_items(shares, n, items, weights is None and counts is None, rng)
-    rows = as_rows(samples, kernel=f"the {kind.name} kernel", scalars=True, dense=True)
+    at_median = diversity.with_kernel(kind("median"), solver=Solver())
+    median = float(getattr(at_median.similarity.kernel, kind.parameter))
+    positions, probability, size = _sample_items(at_median, items)
+    rows = as_rows(diversity.samples, kernel=f"the {kind.name} kernel", scalars=True, dense=True)
     rows, group = np.unique(to_host(select(rows, positions)), axis=0, return_inverse=True)
     row_weights = np.bincount(group.reshape(-1), probability)
     curve = Curve(distances(rows, kind.metric), row_weights, 2 if kind is RBF else 1)
@@ -314,7 +311,7 @@ def _vary_scale(
     def score_at(scale: float) -> Score:
         rounding = (rows.shape[1] + 8) * UNIT
         matrix = Matrix(curve.kernel(scale), trusted=True, rounding=rounding, kernel=kind(scale))
-        return scored(matrix, row_weights, q, size, rng=rng)
+        return scored(matrix, row_weights, q, size, rng=diversity.rng)
 
     with Progress("bandwidths") as progress:
         scores = []
@@ -325,7 +322,7 @@ def _vary_scale(
     suggestion = suggest(curve, grid, values, highest) if len(rows) > 1 else Suggestion(math.nan, "identical")
     low, high = informative_range(grid, values, highest)
     return Bandwidths(
-        n,
+        at_median.count,
         size,
         q,
         highest,
@@ -367,15 +364,14 @@ def _reason(suggestion: Suggestion, highest: float, symbol: str) -> str:
     return f"at none of the scales does the score lie between {LOW:g} and {HIGH * highest:,.4g}"
 
 
-def _sample_items(
-    shares: np.ndarray, n: int, items: int, uniform: bool, rng: int
-) -> tuple[np.ndarray, np.ndarray, int]:
+def _sample_items(diversity: Diversity, items: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Take all items of positive weight, or a random sample: positions, probabilities, and the number of items."""
+    shares = diversity.shares
     present = np.flatnonzero(shares)
     if len(present) <= items:
-        return present, shares[present], n
-    random = generator(rng, "bandwidth")
-    if uniform:
+        return present, shares[present], diversity.count
+    random = generator(diversity.rng, "bandwidth")
+    if diversity.weights is None:
         return np.sort(random.choice(len(shares), items, replace=False)), np.full(items, 1 / items), items
     frequencies = random.multinomial(items, shares / shares.sum())
     positions = np.flatnonzero(frequencies)
@@ -400,24 +396,19 @@ def _named_kernels(kernels: Any) -> list[tuple[str | None, Kernel]]:
 
 
 def _compare_kernels(
-    samples: Any,
-    kernels: list[tuple[str | None, Kernel]],
-    q: float,
-    weights: Any,
-    counts: Any,
-    items: int,
-    rng: int,
+    diversity: Diversity, kernels: list[tuple[str | None, Kernel]], q: float, items: int
 ) -> Bandwidths:
     """Score the items under several kernels."""
     names, scores, highest, n, size = [], [], 1.0, 0, 0
-    uniform = weights is None and counts is None
     with Progress("kernels") as progress:
         for i, (name, kernel) in enumerate(kernels):
             progress.step(i / len(kernels), repr(kernel))
-            similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-            positions, probability, size = _sample_items(shares, n, items, uniform, rng)
+            seen = diversity.with_kernel(kernel, solver=Solver())
+            similarity, n = seen.similarity, seen.count
+            positions, probability, size = _sample_items(seen, items)
             part = similarity if len(positions) == similarity.n else similarity.take(positions)
-            scores.append(float(scored(part, None if uniform else probability, q, size, rng=rng)))
+            part_weights = None if seen.weights is None else probability
+            scores.append(float(scored(part, part_weights, q, size, rng=seen.rng)))
             names.append(printable(repr(similarity.kernel) if name is None else name))
             highest = float(hill(probability, q))
     values = np.array(scores)

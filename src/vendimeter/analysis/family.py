@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,19 @@ from vendimeter.data import frames
 from vendimeter.data.arrays import refuse_set
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
-from vendimeter.data.tables import check_alignment, column, has_columns
+from vendimeter.data.tables import check_alignment
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.intake import collected, measured, similarity_of
 from vendimeter.kernels import On
 from vendimeter.kernels.base import multiply
 from vendimeter.messages import about
-from vendimeter.options import check_rng, whole_number
+from vendimeter.options import COSINE, SEED, whole_number
 from vendimeter.results.base import Figure
 from vendimeter.results.score import Score, scored, to_score
 from vendimeter.similarity import Pairwise, Similarity
 from vendimeter.solvers.exact import Solution
-from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
-from vendimeter.solvers.plan import EXACT_SIDE, Problem, choose, prepared
+from vendimeter.solvers.plan import EXACT_SIDE, Plan, choose, prepared
 from vendimeter.solvers.solve import run
 from vendimeter.spectrum import UNIT, Eigenvalues, Level, parse_order
 from vendimeter.spectrum.entropy import truncated as truncated_values
@@ -110,14 +109,14 @@ class Information(Figure):
 def conditional(
     samples: Any,
     given: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     given_kernel: Any = None,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
     tol: float | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Conditional:
     """The conditional Vendi Score: how diverse answers are apart from how diverse the prompts are.
 
@@ -127,14 +126,15 @@ def conditional(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The answers, as for `vendimeter.score`.
-    given : array, list, table or Collection, or name of a column
+    given : array, list, table, Collection or Diversity, or name of a column
         The prompt of each answer, in the same order: one for each, repeated where it was asked more than once.
     kernel : str, Kernel or callable
         What makes two answers similar.
     given_kernel : str, Kernel or callable, optional
-        What makes two prompts similar; as for answers by default. With ``"match"`` a prompt is like itself alone.
+        What makes two prompts similar; as for answers by default, and that of a `Diversity` of prompts. With
+        ``"match"`` a prompt is like itself alone.
     q : float or str
         The order: H is the logarithm of the score of that order, the matrix-based Rényi entropy.
     weights, counts : array of shape (n,), optional
@@ -174,47 +174,29 @@ def conditional(
     >>> round(found, 4), round(found.joint, 4), round(found.given, 4)
     (1.4142, 2.8284, 2.0)
     """
-    given = named(samples, given, "given")
-    return _conditional(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
-
-
-def _conditional_score(
-    samples: Any,
-    given: Any,
-    kernel: Any,
-    given_kernel: Any,
-    q: Any,
-    weights: Any,
-    counts: Any,
-    tol: Any,
-    rng: Any,
-) -> Conditional:
-    with wide_mode("float64", given):
-        pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
-        joint, prompts = pairs.score(pairs.joint), pairs.score(pairs.given)
-        if not pairs.samples.trusted:  # a product may be positive semidefinite where its factor is not
-            pairs.score(pairs.samples)
+    answers = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with answers.asked():
+        pairs = _Pairs(answers, given, kernel, given_kernel, q, tol)
+        joint, prompts = pairs.joint_score(), pairs.given_score()
+        if not pairs.trusts_samples:  # a product may be positive semidefinite where its factor is not
+            pairs.samples_score()
     low, high = joint.bounds[0] / prompts.bounds[1], joint.bounds[1] / prompts.bounds[0]
     if not pairs.projected:  # a product has no less than its factors
         low, high = _clip_below(low, 1.0), _clip_below(high, 1.0)
     return Conditional(*_combine_claims(joint / prompts, low, high, (joint, prompts)), joint, prompts)
 
 
-_conditional_score.__name__ = "conditional"  # what messages call it
-_conditional = collected(_conditional_score)
-
-
 def information(
     samples: Any,
     given: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     given_kernel: Any = None,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
     tol: float | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Information:
     """The information Vendi Score: how much of the diversity of answers the prompts explain.
 
@@ -249,25 +231,10 @@ def information(
     >>> round(vm.family.information(["yes", "no", "yes", "no"], prompts, "match"), 4)
     1.0
     """
-    given = named(samples, given, "given")
-    return _information(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
-
-
-def _information_score(
-    samples: Any,
-    given: Any,
-    kernel: Any,
-    given_kernel: Any,
-    q: Any,
-    weights: Any,
-    counts: Any,
-    tol: Any,
-    rng: Any,
-) -> Information:
-    with wide_mode("float64", given):
-        pairs = _Pairs(samples, given, kernel, given_kernel, q, weights, counts, tol, rng)
-        scores = [pairs.score(similarity) for similarity in (pairs.samples, pairs.given, pairs.joint)]
-    answers, prompts, joint = scores
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        pairs = _Pairs(diversity, given, kernel, given_kernel, q, tol)
+        scores = answers, prompts, joint = pairs.samples_score(), pairs.given_score(), pairs.joint_score()
     low = answers.bounds[0] * prompts.bounds[0] / joint.bounds[1]
     high = answers.bounds[1] * prompts.bounds[1] / joint.bounds[0]
     if not pairs.projected:
@@ -278,75 +245,88 @@ def _information_score(
     )
 
 
-_information_score.__name__ = "information"  # what messages call it
-_information = collected(_information_score)
-
-
 class _Pairs:
-    """Similarities of the samples, of what they were given, and of both together."""
+    """Samples, what they were given, and both together, with the weights of the samples."""
 
     def __init__(
-        self,
-        samples: Any,
-        given: Any,
-        kernel: Any,
-        given_kernel: Any,
-        q: Any,
-        weights: Any,
-        counts: Any,
-        tol: Any,
-        rng: Any,
+        self, samples: Diversity, given: Any, kernel: Any, given_kernel: Any, q: Any, tol: float | None
     ):
-        self.order, self.rng, self.tol = parse_order(q), check_rng(rng), tol
-        with about("given"):
-            refuse_set(given, "its items")
-        check_alignment(samples, given, "given")
-        similarity, shares, self.n = measured(samples, kernel, weights, counts, rng)
-        with about("given"):
-            given_similarity = similarity_of(
-                given, kernel if given_kernel is None else given_kernel, self.rng
-            )
+        self.order, self.tol, self.samples = parse_order(q), tol, samples
+        self.given = _given(samples, given, kernel, given_kernel)
+        with wide_mode("float64", self.given.samples):
+            similarity = _evaluated_once(samples)
+            with about("given"):
+                given_similarity = _evaluated_once(self.given)
         if similarity.n != given_similarity.n:
             raise InputError(
                 f"there are {similarity.n} samples and {given_similarity.n} of what was given; expected one for "
                 "each sample, in the same order."
             )
-        self.weights = given_weights(shares, weights, counts)
-        self.samples, self.given = _evaluate_once(similarity), _evaluate_once(given_similarity)
         joint = On("samples", similarity.kernel) * On("given", given_similarity.kernel)
-        self.joint = multiply([self.samples, self.given]).with_kernel(joint)
+        self.joint = multiply([similarity, given_similarity]).with_kernel(joint)
+        self.trusts_samples = similarity.trusted
         self.projected = similarity.policy.project or given_similarity.policy.project
 
-    def score(self, similarity: Similarity) -> Score:
-        """Score one of the similarities with the weights of the pairs."""
-        return scored(similarity, self.weights, self.order, self.n, solver=Solver(self.tol), rng=self.rng)
+    def samples_score(self) -> Score:
+        """Of the samples alone."""
+        return self.samples.score(self.order, tol=self.tol, progress=False)
+
+    def given_score(self) -> Score:
+        """Of what was given alone."""
+        if self.samples.weights is None:
+            return self.given.score(self.order, tol=self.tol, progress=False)
+        return self._scored(self.given.similarity)
+
+    def joint_score(self) -> Score:
+        """Of the pairs."""
+        return self._scored(self.joint)
+
+    def _scored(self, similarity: Similarity) -> Score:
+        samples = self.samples
+        solver = samples.solver if self.tol is None else replace(samples.solver, tol=self.tol)
+        return scored(similarity, samples.weights, self.order, samples.count, solver=solver, rng=samples.rng)
 
 
 # ------------------------------------------------------------------------------------------------------ what is given
 
 
-def named(samples: Any, given: Any, name: str = "quality") -> Any:
-    """Resolve what is given for each sample: itself, or the column of the samples that it names."""
+def _given(samples: Diversity, given: Any, kernel: Any, given_kernel: Any) -> Diversity:
+    """What the samples were given, seen through its own kernel, or that of the samples."""
+    if isinstance(given, Diversity):
+        with about("given"):
+            diversity = diversity_of(given, COSINE if given_kernel is None else given_kernel)
+        if diversity.weighting is not None:
+            raise _own_weights("given")
+    else:
+        given = _resolved(samples, given, "given")
+        if given_kernel is None:
+            given_kernel = samples.kernel if samples.keeps else kernel
+        with about("given"):
+            diversity = diversity_of(given, given_kernel, solver=samples.solver, rng=samples.rng)
+    with about("given"):
+        refuse_set(diversity.samples, "its items")
+    check_alignment(samples.samples, diversity.samples, "given")
+    return diversity
+
+
+def _resolved(samples: Diversity, given: Any, name: str) -> Any:
+    """What is given for each sample: itself, or the column of the samples that it names."""
     if isinstance(given, Collection):
         if given.weights is not None:
-            raise InputError(f"{name} has weights of its own; expected them with the samples, as weights=…")
+            raise _own_weights(name)
         return given.one()
-    if isinstance(given, str) and isinstance(samples, Collection):
-        return samples[given]
-    if isinstance(given, str) and has_columns(frames.known(samples)):
-        return column(samples, given)
-    return frames.known(given)
+    column = samples.column(given) if isinstance(given, str) else None
+    return frames.known(given) if column is None else column
 
 
-def given_weights(shares: np.ndarray, weights: Any, counts: Any) -> np.ndarray | None:
-    """Probabilities, or None for uniform ones, which are quicker."""
-    return None if weights is None and counts is None else shares
+def _own_weights(name: str) -> InputError:
+    return InputError(f"{name} has weights of its own; expected them with the samples, as weights=…")
 
 
-def _evaluate_once(similarity: Similarity) -> Similarity:
-    """Evaluate a user's function once for all pairs, if they fit into memory."""
-    slow = isinstance(similarity, Pairwise) and not similarity.trusted
-    return materialize_for_subsets(similarity) if slow else similarity
+def _evaluated_once(diversity: Diversity) -> Similarity:
+    """The similarities; those of a user's function as a matrix, if it fits into memory: it is called once a pair."""
+    similarity = diversity.similarity
+    return diversity.subsets if isinstance(similarity, Pairwise) and not similarity.trusted else similarity
 
 
 def _clip_below(value: float, minimum: float) -> float:
@@ -395,19 +375,19 @@ class QualityWeighted(Figure):
 def quality_weighted(
     samples: Any,
     quality: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
     tol: float | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> QualityWeighted:
     """The quality-weighted Vendi Score: (mean quality) · VS_q, for collections that are to be both good and diverse.
 
     Parameters
     ----------
-    samples : array, sparse array, list, table or Collection
+    samples : array, sparse array, list, table, Collection or Diversity
         The items, as for `vendimeter.score`.
     quality : array of shape (n,), or name of a column
         How good each item is, from 0 up.
@@ -440,40 +420,27 @@ def quality_weighted(
     >>> vm.family.quality_weighted(["a", "a", "b", "b"], [1.0, 0.5, 0.0, 0.5], "match")
     QualityWeighted(1, quality=0.5, score=2, bounds=(1, 1))
     """
-    return _quality_weighted(samples, named(samples, quality), kernel, q, weights, counts, tol, rng)
-
-
-def _quality_weighted_score(
-    samples: Any, quality: Any, kernel: Any, q: Any, weights: Any, counts: Any, tol: Any, rng: Any
-) -> QualityWeighted:
     order = parse_order(q)
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    values = qualities(samples, quality, similarity.n)
-    if values is None:
-        raise InputError("quality is None; expected numbers from 0 up, one an item.")
-    mean = math.fsum(shares * values)
-    score = scored(
-        similarity, given_weights(shares, weights, counts), order, n, solver=Solver(tol), rng=check_rng(rng)
-    )
-    low, high = score.bounds
-    slack = 8 * UNIT
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        n, shares = diversity.n, diversity.shares
+        values = qualities(diversity.samples, _resolved(diversity, quality, "quality"), n)
+        if values is None:
+            raise InputError("quality is None; expected numbers from 0 up, one an item.")
+        score = diversity.score(order, tol=tol, progress=False)
+    mean, (low, high), slack = math.fsum(shares * values), score.bounds, 8 * UNIT
     return QualityWeighted(mean * score, mean, score, (mean * low * (1 - slack), mean * high * (1 + slack)))
 
 
-_quality_weighted_score.__name__ = "quality_weighted"  # what messages call it
-_quality_weighted = collected(_quality_weighted_score)
-
-
-@collected
 def truncated(
     samples: Any,
     t: int,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Score:
     """The t-truncated Vendi Score: that of the t largest eigenvalues, over which the mass of all others is spread.
 
@@ -482,10 +449,12 @@ def truncated(
 
     Parameters
     ----------
-    samples, kernel, weights, counts, rng
-        As for `vendimeter.score`.
+    samples : array, sparse array, list, table, Collection or Diversity
+        The items, as for `vendimeter.score`.
     t : int
         How many eigenvalues to keep. With as many as there are it is the score itself.
+    kernel, weights, counts, rng
+        As for `vendimeter.score`.
     q : float or str
         The order of the score.
 
@@ -514,28 +483,32 @@ def truncated(
     Score(1.93782 ± ..., q=1, n=4, method='gram', level='deterministic')
     """
     count, order = whole_number(t, "t"), parse_order(q)
-    similarity, shares, n = measured(samples, kernel, weights, counts, rng)
-    orders = [1.0]  # for which all eigenvalues are computed, and not just a norm
-    problem = Problem(similarity, given_weights(shares, weights, counts), orders, rng=check_rng(rng))
-    _refuse_too_large(problem)
-    plan, solution = run(problem)
-    spectrum = solution.spectrum
-    assert isinstance(spectrum, Eigenvalues)
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
+    with diversity.asked():
+        plan, solution = _all_eigenvalues(diversity)
+    spectrum: Any = solution.spectrum
     values = spectrum.eigenvalues
     # x − mean(x) + 1/t of the t largest is no further from the truth than these are; dividing by the sum, which is off
     # by √m times the error, adds to that.
     error = spectrum.error * (1 + math.sqrt(len(values)) * float(np.linalg.norm(values))) + 4 * UNIT
     spectrum_kept = Eigenvalues(truncated_values(values, count), error, spectrum.level, spectrum.confidence)
     notes = solution.notes | {"truncated": count, "eigenvalues": len(values)}
-    return to_score(Solution(spectrum_kept, solution.method, notes), plan, order, n, similarity.kernel)
+    solution = Solution(spectrum_kept, solution.method, notes)
+    return to_score(solution, plan, order, diversity.count, diversity.similarity.kernel)
 
 
-def _refuse_too_large(problem: Problem) -> None:
-    """Refuse a problem whose eigenvalues are not all computed."""
-    plan = choose(prepared(problem))
-    if plan.method != "exact":
-        raise TooLargeError(
-            f"the truncated score needs the eigenvalues of all {problem.similarity.n:,} items, and those of a matrix "
-            f"beyond {EXACT_SIDE:,} rows and features are not computed; expected fewer. Take a random sample, for "
-            "which the truncated score is made, or let vendimeter.kernels.RandomFeatures stand in for the kernel."
-        )
+def _all_eigenvalues(diversity: Diversity) -> tuple[Plan, Solution]:
+    """All eigenvalues, whatever its solver is content with, and how they were found."""
+    problem = diversity.problem([1.0])  # of an order that no norm answers alone
+    if choose(prepared(problem)).method == "exact":
+        plan, solution = diversity.solve(problem.orders)
+        if isinstance(solution.spectrum, Eigenvalues):
+            return plan, solution
+    problem = replace(problem, solver=Solver())
+    if choose(prepared(problem)).method == "exact":
+        return run(problem)
+    raise TooLargeError(
+        f"the truncated score needs the eigenvalues of all {problem.similarity.n:,} items, and those of a matrix "
+        f"beyond {EXACT_SIDE:,} rows and features are not computed; expected fewer. Take a random sample, for "
+        "which the truncated score is made, or let vendimeter.kernels.RandomFeatures stand in for the kernel."
+    )

@@ -33,7 +33,7 @@ from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_confidence, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score
+from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.plan import EXACT_SIDE
 from vendimeter.spectrum import hill, parse_order
@@ -289,7 +289,8 @@ def rarefaction_of(
     subset = Subset(present, np.rint(shares[present] * n).astype(np.int64) if has_counts else None)
     with Progress("vendimeter") as bar:
         bar.step(0.0, "score of all samples")
-        score = diversity.score(options.q, progress=False)
+        plan, solution = diversity.solve([options.q])
+        score = to_score(solution, plan, options.q, n, similarity.kernel)
         rarefaction_type = _WeightedCurve if diversity.weighting == "weights" else _SampledCurve
         return rarefaction_type(similarity, subset, shares[present], n, options, fragmented, bar.step).result(
             score, sizes
