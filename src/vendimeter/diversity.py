@@ -217,7 +217,7 @@ class Diversity:
     >>> d
     Diversity(4 texts, NGram(1, 4), by 2 groups)
     >>> round(d.score(), 4), round(d.score(q=2), 4)
-    (3.5119, 3.2727)
+    (3.8325, 3.6847)
     >>> [kept.name for kept in d.kept()]
     ['similarity', 'spectrum']
     """

@@ -360,3 +360,21 @@ def test_plot(rows):
 def test_plot_of_many_kernels():
     found = vm.bandwidth(points(20), kernels={f"σ = {i}": RBF(i) for i in range(1, 50)})
     found.plot().figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": np.arange(60) / 1770}, {"counts": np.arange(60) % 3}])
+def test_of_a_diversity_the_samples_and_their_weights_are_taken(options):
+    d = vm.Diversity(points(), "laplacian", rng=2, **options)
+    for asked in ({}, {"kernel": "laplacian", "items": 20}, {"kernels": ["rbf", Cosine()], "items": 20}):
+        found, expected = vm.bandwidth(d, **asked), vm.bandwidth(points(), rng=2, **options, **asked)
+        np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
+        assert (found.n, found.items, found.names) == (expected.n, expected.items, expected.names)
+    part = vm.bandwidth(d.take(np.arange(1, 9)), scales=[1.0])
+    kept = {name: np.asarray(values)[1:9] for name, values in options.items()}
+    if "weights" in kept:
+        kept["weights"] = kept["weights"] / kept["weights"].sum()
+    np.testing.assert_allclose(part.scores, vm.bandwidth(points()[1:9], scales=[1.0], **kept).scores)
+    with pytest.raises(InputError, match="rng= was given beside a Diversity"):
+        vm.bandwidth(d, rng=1)
+    stand_in = vm.Diversity(points(), solver=vm.Solver(method="random-features"), kernel="rbf")
+    np.testing.assert_allclose(vm.bandwidth(stand_in).scores, vm.bandwidth(points()).scores)

@@ -337,6 +337,86 @@ def test_vm_family_is_this_module():
     assert vm.family is family
 
 
+# ---------------------------------------------------------------------------------------------------- of a `Diversity`
+
+WEIGHTINGS = [{}, {"weights": WEIGHTS}, {"counts": [3, 1, 2, 1, 1, 4, 1, 1, 2, 1]}]
+
+
+@pytest.mark.parametrize("options", WEIGHTINGS, ids=["uniform", "weights", "counts"])
+@pytest.mark.parametrize("name", CASES)
+def test_of_a_diversity_they_are_what_they_are_of_its_samples(name, options):
+    (samples, kernel), (given, given_kernel) = CASES[name], GIVEN["texts"]
+    quality = np.arange(10.0)
+    d = vm.Diversity(samples, kernel, **options)
+    found = [
+        family.quality_weighted(d, quality, q=2),
+        family.truncated(d, 3),
+        family.conditional(d, given, q=2) if name == "labels" else None,
+        family.conditional(d, given, given_kernel=given_kernel),
+        family.information(d, vm.Diversity(given, given_kernel), q=2),
+    ]
+    expected = [
+        family.quality_weighted(samples, quality, kernel, q=2, **options),
+        family.truncated(samples, 3, kernel, **options),
+        family.conditional(samples, given, kernel, q=2, **options) if name == "labels" else None,
+        family.conditional(samples, given, kernel, given_kernel, **options),
+        family.information(samples, given, kernel, given_kernel, q=2, **options),
+    ]
+    for one, other in zip(found, expected, strict=True):
+        assert one == (None if other is None else pytest.approx(float(other), rel=1e-9))
+    assert found[0].score == d.score(2)
+    assert found[3].joint.n == expected[3].joint.n
+
+
+def test_a_function_is_called_once_a_pair_for_the_family_and_all_others():
+    calls = [0]
+
+    def near(a, b):
+        calls[0] += 1
+        return float(np.exp(-abs(a - b)))
+
+    samples = np.random.default_rng(0).random(80) * 5
+    d = vm.Diversity(samples, near)
+    d.rarefy()
+    once = calls[0]
+    assert once <= 80 * 81 // 2 + 1024
+    d.reweight(), family.truncated(d, 5), family.quality_weighted(d, np.ones(80)), d.score(2)
+    family.conditional(d, np.arange(80) % 3, given_kernel="match")
+    family.information(d, vm.Diversity(np.arange(80) % 3, "match"))
+    assert calls[0] == once
+
+
+def test_columns_are_those_of_the_samples_of_a_diversity():
+    table = {"answer": ["yes", "no", "red", "red"], "prompt": ["s", "s", "c", "c"], "stars": [1, 2, 3, 4]}
+    read = Collection(table["answer"], columns=table)
+    for d in (vm.Diversity(table, On("answer", Match())), vm.Diversity(read, "match")):
+        assert family.conditional(d, "prompt", given_kernel="match") == pytest.approx(math.sqrt(2))
+        assert family.quality_weighted(d, "stars").quality == 2.5
+        assert family.quality_weighted(d.take([0, 3]), "stars").quality == 2.5
+    with pytest.raises(UnknownNameError, match=r"no column 'star'.*'stars'"):
+        family.quality_weighted(d, "star")
+
+
+def test_all_eigenvalues_are_taken_whatever_the_solver_is_content_with():
+    data = rows(100, 3)
+    for solver in (vm.Solver(method="lowrank", tol=0.1), vm.Solver(method="lanczos"), vm.Solver(tol=0.3)):
+        d = vm.Diversity(data, RBF(1.0), solver=solver)
+        d.score()
+        assert family.truncated(d, 5) == pytest.approx(float(family.truncated(data, 5, RBF(1.0))), rel=1e-9)
+
+
+def test_what_belongs_to_a_diversity_is_refused_beside_it():
+    d = vm.Diversity(["a", "b"], "match")
+    with pytest.raises(InputError, match="kernel= was given beside a Diversity"):
+        family.truncated(d, 2, "match")
+    with pytest.raises(InputError, match="weights= was given beside a Diversity"):
+        family.conditional(d, d, weights=[0.5, 0.5])
+    with pytest.raises(InputError, match="given: kernel= was given beside a Diversity"):
+        family.conditional(["a", "b"], d, "match", "match")
+    with pytest.raises(InputError, match="given has weights of its own"):
+        family.information(["a", "b"], vm.Diversity(["a", "b"], "match", counts=[1, 2]), "match")
+
+
 # ---------------------------------------------------------------------------------------------------------- real data
 
 

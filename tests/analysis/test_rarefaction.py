@@ -249,3 +249,29 @@ def test_plot(options: dict[str, Any]) -> None:
     drawn_plot.figure_.canvas.draw()
     axes = drawn_plot.figure_.add_subplot()
     assert found.plot(ax=axes).ax_ is axes
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide", "matrix", "function", "labels"])
+@pytest.mark.parametrize("weighting", [None, "weights", "counts"])
+def test_of_a_diversity_it_is_what_it_is_of_its_samples(kind: str, weighting: str | None) -> None:
+    samples, kernel = {
+        "narrow": (ROWS, "cosine"),
+        "wide": (np.hstack([ROWS, np.zeros((131, 200))]), "cosine"),
+        "matrix": (KERNEL, "precomputed"),
+        "function": (list(ROWS), lambda a, b: float(a @ b)),
+        "labels": (np.arange(131) % 9, "match"),
+    }[kind]
+    numbers = {
+        None: {},
+        "weights": {"weights": np.arange(131) / 8515},
+        "counts": {"counts": np.arange(131) % 4},
+    }
+    given: dict[str, Any] = numbers[weighting]
+    d = vm.Diversity(samples, kernel, rng=3, **given)
+    found, expected = d.rarefy(repeats=3), vm.rarefy(samples, kernel, repeats=3, rng=3, **given)
+    for name in ("sizes", "scores", "low", "high", "truncated"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
+    assert found.population == pytest.approx(expected.population, rel=1e-9, nan_ok=True)
+    assert found.score == d.score()
+    assert (found.n, found.used, found.t) == (expected.n, expected.used, expected.t)
+    assert vm.rarefy(d, repeats=3).scores.tolist() == found.scores.tolist()

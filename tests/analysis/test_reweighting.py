@@ -458,3 +458,26 @@ def test_the_result_can_be_read_stored_and_drawn():
 def test_the_same_call_gives_the_same_weights():
     data = rows(300, 5, mean=0.4)
     np.testing.assert_array_equal(vm.reweight(data).weights, vm.reweight(data).weights)
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide", "matrix", "function", "copies"])
+@pytest.mark.parametrize("options", [{}, {"weights": np.arange(40) / 780}, {"counts": np.arange(40) % 3}])
+def test_of_a_diversity_it_is_what_it_is_of_its_samples(kind, options):
+    data = rows(40, 3, mean=0.5)
+    samples, kernel = {
+        "narrow": (data, "cosine"),
+        "wide": (rows(40, 60, mean=0.5), "cosine"),
+        "matrix": (np.exp(-np.abs(np.subtract.outer(data[:, 0], data[:, 0]))), "precomputed"),
+        "function": (data[:, 0], lambda a, b: float(np.exp(-abs(a - b)))),
+        "copies": (np.round(data[:, 0]), lambda a, b: float(np.exp(-abs(a - b)))),
+    }[kind]
+    d = vm.Diversity(samples, kernel, **options)
+    for ask_before in (False, True):
+        if ask_before:
+            d.contributions()
+        found, expected = d.reweight(), vm.reweight(samples, kernel, **options)
+        assert found.score == pytest.approx(float(expected.score), rel=1e-9)
+        assert found.uniform == pytest.approx(float(expected.uniform), rel=1e-9)
+        assert found.uniform == d.score()
+        assert found.gap == pytest.approx(expected.gap, abs=1e-6)
+        assert found.weights == pytest.approx(expected.weights, abs=1e-6)
