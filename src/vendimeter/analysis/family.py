@@ -175,8 +175,9 @@ def conditional(
     (1.4142, 2.8284, 2.0)
     """
     answers = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
-    with answers.asked():
-        pairs = _Pairs(answers, given, kernel, given_kernel, q, tol)
+    asked = _given(answers, given, kernel, given_kernel)
+    with answers.asked(), wide_mode("float64", asked.samples):
+        pairs = _Pairs(answers, asked, q, tol)
         joint, prompts = pairs.joint_score(), pairs.given_score()
         if not pairs.trusts_samples:  # a product may be positive semidefinite where its factor is not
             pairs.samples_score()
@@ -232,8 +233,9 @@ def information(
     1.0
     """
     diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
-    with diversity.asked():
-        pairs = _Pairs(diversity, given, kernel, given_kernel, q, tol)
+    asked = _given(diversity, given, kernel, given_kernel)
+    with diversity.asked(), wide_mode("float64", asked.samples):
+        pairs = _Pairs(diversity, asked, q, tol)
         scores = answers, prompts, joint = pairs.samples_score(), pairs.given_score(), pairs.joint_score()
     low = answers.bounds[0] * prompts.bounds[0] / joint.bounds[1]
     high = answers.bounds[1] * prompts.bounds[1] / joint.bounds[0]
@@ -248,15 +250,11 @@ def information(
 class _Pairs:
     """Samples, what they were given, and both together, with the weights of the samples."""
 
-    def __init__(
-        self, samples: Diversity, given: Any, kernel: Any, given_kernel: Any, q: Any, tol: float | None
-    ):
-        self.order, self.tol, self.samples = parse_order(q), tol, samples
-        self.given = _given(samples, given, kernel, given_kernel)
-        with wide_mode("float64", self.given.samples):
-            similarity = _evaluated_once(samples)
-            with about("given"):
-                given_similarity = _evaluated_once(self.given)
+    def __init__(self, samples: Diversity, given: Diversity, q: Any, tol: float | None):
+        self.order, self.tol, self.samples, self.given = parse_order(q), tol, samples, given
+        similarity = _evaluated_once(samples)
+        with about("given"):
+            given_similarity = _evaluated_once(given)
         if similarity.n != given_similarity.n:
             raise InputError(
                 f"there are {similarity.n} samples and {given_similarity.n} of what was given; expected one for "
