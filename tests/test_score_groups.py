@@ -285,7 +285,7 @@ def test_labels_in_a_repr_are_on_one_line_and_plain_in_a_dict():
 def test_one_hot_labels_and_records_without_labels_are_refused():
     with pytest.raises(InputError, match="one-hot"):
         vm.score_groups(X, by=np.eye(60))
-    with pytest.raises(InputError, match="list of records and by is missing"):
+    with pytest.raises(InputError, match="by is missing; expected by=labels"):
         vm.score_groups([{"a": "disc"}, {"a": "star"}], On("a", Match()))
     with pytest.raises(InputError, match="group 'k': samples is a symmetric"):
         vm.score_groups({"k": np.eye(3)})

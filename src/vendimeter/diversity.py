@@ -350,9 +350,16 @@ class Diversity:
         if self.weighting is not None:
             raise weighted_error("Diversity" if self.keeps else "collection", question, self.weighting)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is a row of weights, or of counts, for each group."""
+        return self._source.has_rows
+
     @_once
     def groups(self) -> Grouping | None:
         """Which items are in which group; None where there are no groups."""
+        if not self._source.has_groups:
+            return None
         with self._located():
             return self._source.groups(self.n)
 
@@ -417,8 +424,7 @@ class Diversity:
         )
         vars(other).update(_root=self._root, keeps=self.keeps)
         other._index = positions if self._index is None else self._index[positions]
-        weights = None if self._source.has_rows else self.weights
-        other._source = self._source.take(positions, weights)
+        other._source = self._source.take(positions, None if self.has_rows else self.weights)
         other._start()
         other._similarity = similarity.take(positions)
         self._root._family.add(other)
@@ -767,7 +773,7 @@ class Diversity:
         """The score of every group; see `vendimeter.score_groups`."""
         orders, several = parse_orders(q)
         with wide_mode(self.solver.precision, self._root.samples), self._located():
-            similarity, groups = self.similarity, self.required_groups()
+            groups, similarity = self.required_groups(), self.similarity
             found = solve_groups(similarity, groups, orders, precision=self.solver.precision, rng=self.rng)
         return GroupScores(groups.labels, found, similarity.kernel, several, self.left_out)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,16 +38,20 @@ from vendimeter.options import check_rng
 from vendimeter.similarity import Features, Similarity
 
 __all__ = [
+    "Named",
     "Source",
     "collected",
     "is_several",
     "joined_source",
+    "known_groups",
     "measured",
+    "named_groups",
     "refuse_matrix",
     "similarity_of",
     "source_of",
     "taken",
     "weighted_error",
+    "weights_within",
 ]
 
 
@@ -63,7 +68,7 @@ class Source:
         The labels as they were passed, or those of a collection; the names of rows of weights.
     weights, counts : Any
         As they were passed, not checked yet; one of them is None.
-    collections : tuple of _Named
+    collections : tuple of Named
         What was passed: one collection without a name, or several with theirs.
     left_out : int
         Records that were left out on reading.
@@ -92,15 +97,23 @@ class Source:
         samples = self.collections[0].samples if len(self.collections) == 1 else None
         return samples if isinstance(samples, Collection) else None
 
-    def groups(self, n: int) -> Grouping | None:
-        """Which items are in which group."""
-        if len(self.collections) > 1 or (self.collections and self.collections[0].name is not None):
+    @property
+    def is_joined(self) -> bool:
+        """Whether collections were passed by their names, one or several."""
+        return len(self.collections) > 1 or any(one.name is not None for one in self.collections)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether something says of which group the items are."""
+        return self.is_joined or self.by is not None or self.has_rows
+
+    def groups(self, n: int) -> Grouping:
+        """Which items are in which group, where there are groups."""
+        if self.is_joined:
             sizes = np.array([one.size for one in self.collections], dtype=np.int64)
             starts = np.concatenate([[0], np.cumsum(sizes)])
             labels = [one.name for one in self.collections]
-            return Grouping(labels, starts, np.arange(starts[-1]), None, sizes)
-        if self.by is None and not self.has_rows:
-            return None
+            return Grouping(labels, starts, np.arange(starts[-1]), weights_within(self.collections), sizes)
         numbers, by = self.weights if self.counts is None else self.counts, self.by
         refuse_set(self.samples, "labels")
         if self.has_rows:
@@ -125,7 +138,7 @@ class Source:
         elif weights is not None:
             weights = weights[positions] / weights[positions].sum()
         labels = self.by
-        if labels is None and len(self.collections) > 1:
+        if labels is None and self.is_joined:
             ends = np.cumsum([one.size for one in self.collections])
             labels = [
                 self.collections[g].name for g in np.searchsorted(ends, positions, side="right").tolist()
@@ -142,20 +155,21 @@ class Source:
 
     def refuse_matrix(self, kernel: Any) -> None:
         """Under the default kernel, refuse a matrix of similarities or distances."""
-        if isinstance(kernel, str) and kernel == "cosine" and len(self.collections) <= 1:
+        if isinstance(kernel, str) and kernel == "cosine" and not self.is_joined:
             refuse_matrix(self.samples)
 
     def locate(self, error: InputError, kernel: Kernel, rng: int) -> None:
         """Say in an error where its item was read; of several collections, raise that of the one which fails alone."""
-        if len(self.collections) <= 1:
+        if not self.is_joined:
             if self.collection is not None:
                 self.collection.locate(error)
+            return
+        if error.option is not None and error.item is None:  # it is not about the samples
             return
         # Positions in the joint samples mean nothing to the user.
         for one in self.collections:
             if one.size:
-                with in_group(one.name):
-                    one.look(kernel, rng)
+                one.look(kernel, rng)
 
     def describe(self) -> str:
         """How many samples there are, and what they are."""
@@ -183,26 +197,46 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """One of several collections: its name, what was passed for it, and how many items it has."""
+    """One of several collections.
+
+    Attributes
+    ----------
+    name : label
+        Its name; None for the only one.
+    samples : Any
+        What was passed for it.
+    items : Any
+        The same as kernels take it.
+    size : int
+        How many items it has.
+    weights : ndarray or None
+        The probability of each of its items, where it is one of several; None if uniform.
+    """
 
     name: Hashable
     samples: Any
+    items: Any
     size: int
+    weights: np.ndarray | None = None
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Say in errors which collection they are about, and where the item was read."""
+        try:
+            yield
+        except InputError as error:
+            if isinstance(self.samples, Collection):
+                self.samples.locate(error)
+            error.at(collection=f"group {brief(self.name)}")
+            raise
 
     def look(self, kernel: Kernel, rng: int) -> None:
         """Raise the error of a collection that fails by itself."""
-        samples = self.samples
-        try:
-            similarity = kernel.similarity(
-                samples.samples if isinstance(samples, Collection) else samples, rng=rng
-            )
+        with self.located():
+            similarity = kernel.similarity(self.items, rng=rng)
             if isinstance(similarity, Features):  # to read rows is to check them
                 for block in blocks(similarity.n, 64 if similarity.sparse else similarity.width):
                     similarity.rows(block)
-        except InputError as error:
-            if isinstance(samples, Collection):
-                samples.locate(error)
-            raise
 
 
 def taken(samples: Any, positions: np.ndarray) -> Any:
@@ -236,6 +270,7 @@ def source_of(samples: Any, kernel: Any, by: Any = None, weights: Any = None, co
 
     Lists of texts of a collection that was read are its groups: then all texts are the samples.
     """
+    weights, counts = frames.known(weights), frames.known(counts)
     if isinstance(samples, Collection):
         samples.refuse_default(kernel)
         left_out, labels = samples.skipped.count, samples.labels_by(by)
@@ -248,7 +283,7 @@ def source_of(samples: Any, kernel: Any, by: Any = None, weights: Any = None, co
             return replace(joined_source(samples.groups(by), kernel), left_out=left_out)
         if weights is None and counts is None:
             weights = samples.probabilities()
-        collection = Named(None, samples, len(samples))
+        collection = Named(None, samples, samples.samples, len(samples))
         source = Source(samples.samples, labels, weights, counts, (collection,), left_out)
     else:
         samples = frames.known(samples)
@@ -268,40 +303,93 @@ def source_of(samples: Any, kernel: Any, by: Any = None, weights: Any = None, co
 def joined_source(groups: Any, kernel_option: Any, weights: Any = None, rng: int = 0) -> Source:
     """One collection of a mapping, a list, or an array of groups × items × columns; empty ones are groups, too."""
     kernel: Kernel = as_kernel(kernel_option)
-    stack: Any = local(groups)
-    axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
-    has_groups = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
-    if not has_groups or is_table(groups) or is_sparse(groups) or tables.is_records(groups):
-        raise InputError(
-            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels (or the name of a "
-            "column), a mapping label → samples, a list of groups, or an array of groups × items × columns."
-        )
+    groups = known_groups(groups)
     if isinstance(kernel, Precomputed | FromDistances):
         raise InputError(
             "the groups have a matrix each, which tells nothing of how similar items of different groups are; expected "
             "one matrix of all items, and by=labels. For the score of each by itself use vendimeter.score_groups."
         )
-    if isinstance(groups, Mapping):
-        groups = {name: _opened(name, samples, kernel_option) for name, samples in groups.items()}
-    labels, parts = split(
-        {name: _plain(part) for name, part in groups.items()} if isinstance(groups, Mapping) else groups
-    )
-    if isinstance(kernel_option, str) and kernel_option == "cosine":
-        for label, samples in zip(labels, parts, strict=True):
-            with in_group(label):
-                refuse_matrix(samples)
-    if axes == 3 and 0 not in stack.shape:  # a reshape makes no copy
-        joined = namespace(stack).reshape(stack, (stack.shape[0] * stack.shape[1], stack.shape[2]))
-        sizes = np.full(stack.shape[0], stack.shape[1])
-    elif axes and 0 in stack.shape:
-        raise EmptyError(f"samples has shape {shape_of(stack.shape)}; expected at least one group and item.")
+    collections = named_groups(groups, kernel_option, weights)
+    if len(getattr(groups, "shape", ())) == 3:  # a reshape makes no copy
+        count, size, width = groups.shape
+        joined = namespace(groups).reshape(groups, (count * size, width))
     else:
-        joined, sizes = join(parts)
-    passed = list(groups.values()) if isinstance(groups, Mapping) else parts
-    collections = tuple(map(Named, labels, passed, sizes.tolist()))
-    left_out = sum(one.skipped.count for one in passed if isinstance(one, Collection))
-    shares = _joint_weights(collections, weights)
+        items = [one.items for one in collections]
+        with wide_mode("float64", items):
+            joined, _ = join(items)
+    left_out = sum(one.samples.skipped.count for one in collections if isinstance(one.samples, Collection))
+    shares = weights_within(collections)
+    if shares is not None:  # each collection weighs as much as it has items
+        sizes = np.array([one.size for one in collections])
+        shares = shares * np.repeat(sizes / sizes.sum(), sizes)
+        shares = shares / shares.sum()
     return Source(joined, None, shares, None, collections, left_out)
+
+
+def known_groups(groups: Any) -> Any:
+    """Groups given one by one: an array of them, else a mapping; an error for anything else."""
+    stack: Any = local(groups)
+    if isinstance(stack, np.ndarray) or is_foreign(stack):
+        has_groups = len(stack.shape) >= 3
+    else:
+        has_groups = isinstance(groups, Mapping | list | tuple)
+    if not has_groups or is_table(groups) or is_sparse(groups) or tables.is_records(groups):
+        raise InputError(
+            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels (or the name of a "
+            "column), a mapping label → samples, a list of groups, or an array of groups × items × columns."
+        )
+    if isinstance(groups, list | tuple):
+        return dict(enumerate(groups))
+    if isinstance(groups, Mapping):
+        return groups
+    if 0 in stack.shape:
+        raise EmptyError(f"samples has shape {shape_of(stack.shape)}; expected at least one group and item.")
+    return stack
+
+
+def named_groups(groups: Any, kernel: Any, weights: Any = None) -> tuple[Named, ...]:
+    """Each of the groups that `known_groups` gave, after the checks of the default kernel.
+
+    Weights are a mapping of those of some; a collection that was read may have its own.
+    """
+    passed, items_by_name = groups, groups
+    if isinstance(groups, Mapping):
+        passed = {name: _opened(name, samples, kernel) for name, samples in groups.items()}
+        items_by_name = {
+            name: samples.samples if isinstance(samples, Collection) else samples
+            for name, samples in passed.items()
+        }
+    labels, parts = split(items_by_name)
+    if isinstance(kernel, str) and kernel == "cosine":
+        for label, items in zip(labels, parts, strict=True):
+            with in_group(label):
+                refuse_matrix(items)
+    if weights is not None and not isinstance(weights, Mapping):
+        raise InputError(f"weights={brief(weights)}; expected a mapping from the names of the collections.")
+    unexpected = next((name for name in weights or () if name not in labels), None)
+    if unexpected is not None:
+        raise unknown("collection (in weights)", unexpected, labels)
+    collections = []
+    for label, items in zip(labels, parts, strict=True):
+        samples, size = passed[label] if isinstance(passed, Mapping) else items, length(items)
+        given = samples.probabilities() if isinstance(samples, Collection) else None
+        given = (weights or {}).get(label, given)
+        with in_group(label):
+            shares = probabilities(given, None, size)[0] if size else None
+        collections.append(Named(label, samples, items, size, shares))
+    return tuple(collections)
+
+
+def weights_within(collections: Sequence[Named]) -> np.ndarray | None:
+    """The probability of each item within its collection, one collection after another; None if all are uniform."""
+    if all(one.weights is None for one in collections):
+        return None
+    return np.concatenate(
+        [
+            np.full(one.size, 1 / max(one.size, 1)) if one.weights is None else one.weights
+            for one in collections
+        ]
+    )
 
 
 def is_several(samples: Any, by: Any, weights: Any, counts: Any) -> bool:
@@ -326,36 +414,6 @@ def _opened(name: Any, samples: Any, kernel: Any) -> Any:
         samples.refuse_default(kernel)
         samples.one()
     return samples
-
-
-def _plain(samples: Any) -> Any:
-    return samples.samples if isinstance(samples, Collection) else samples
-
-
-def _joint_weights(collections: Sequence[Named], weights: Any) -> np.ndarray | None:
-    """Probabilities of all items, where some collection has weights: each weighs as much as it has items."""
-    if weights is not None and not isinstance(weights, Mapping):
-        raise InputError(f"weights={brief(weights)}; expected a mapping from the names of the collections.")
-    names = [one.name for one in collections]
-    unexpected = next((name for name in weights or () if name not in names), None)
-    if unexpected is not None:
-        raise unknown("collection (in weights)", unexpected, names)
-    shares: list[np.ndarray | None] = []
-    for one in collections:
-        own = one.samples.probabilities() if isinstance(one.samples, Collection) else None
-        with in_group(one.name):
-            shares.append(
-                probabilities((weights or {}).get(one.name, own), None, one.size)[0] if one.size else None
-            )
-    if all(share is None for share in shares):
-        return None
-    total = sum(one.size for one in collections)
-    joint = [
-        np.full(one.size, 1 / total) if share is None else share * (one.size / total)
-        for one, share in zip(collections, shares, strict=True)
-    ]
-    combined = np.concatenate(joint)
-    return combined / combined.sum()
 
 
 # ------------------------------------------------------------------------------------------------ metrics of samples

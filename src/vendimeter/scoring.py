@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
-from vendimeter.data import frames, tables
-from vendimeter.data.arrays import is_sparse, is_table, length
+from vendimeter.data import frames
 from vendimeter.data.collection import Collection
-from vendimeter.data.devices import (
-    is_foreign,
-    is_real,
-    local,
-    namespace,
-    wide_mode,
-)
-from vendimeter.data.groups import Grouping, join, split
+from vendimeter.data.devices import is_real, namespace, wide_mode
+from vendimeter.data.groups import Grouping, join
 from vendimeter.diversity import ORDERS, Diversity, diversity_of
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import is_several, refuse_matrix
+from vendimeter.intake import Named, is_several, known_groups, named_groups, refuse_matrix, weights_within
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
-from vendimeter.messages import brief, in_group, shape_of, unknown
+from vendimeter.messages import in_group, unknown
 from vendimeter.options import COSINE, SEED, check_rng
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import Profile, Score
@@ -355,56 +348,38 @@ class Request:
 def _separate(groups: Any, asked: Any, request: Request) -> Found:
     """Groups that come one by one: a mapping, a list, or an array of groups × items × columns."""
     kernel: Kernel = as_kernel(asked)
-    stack: Any = local(groups)
-    axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
-    several = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
-    if not several or is_table(groups) or is_sparse(groups):
-        raise InputError(
-            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels, a mapping "
-            "label → samples, a list of groups, or an array of groups × items × columns."
-        )
-    if tables.is_records(groups):
-        raise InputError(
-            "samples is a list of records and by is missing; expected by=labels or the name of a column. "
-            "For groups pass a mapping label → samples, or a list of groups."
-        )
-    if axes == 3 and kernel.fitted and not isinstance(kernel, Precomputed | FromDistances):
-        if isinstance(asked, str) and asked == "cosine" and stack.shape[0]:
+    groups = known_groups(groups)
+    is_stack = len(getattr(groups, "shape", ())) == 3
+    if is_stack and kernel.fitted and not isinstance(kernel, Precomputed | FromDistances):
+        if isinstance(asked, str) and asked == "cosine":
             with in_group(0):
-                refuse_matrix(stack[0, ...])
-        return _stacked(stack, kernel, request)
-    if axes == 3 and isinstance(kernel, Precomputed):
-        matrices = _stacked_matrices(stack, kernel, request)
+                refuse_matrix(groups[0, ...])
+        return _stacked(groups, kernel, request)
+    if is_stack and isinstance(kernel, Precomputed):
+        matrices = _stacked_matrices(groups, kernel, request)
         if matrices is not None:
-            return range(int(stack.shape[0])), matrices, kernel
-    labels, parts = split(groups)
-    if isinstance(asked, str) and asked == "cosine":
-        for label, part in zip(labels, parts, strict=True):
-            with in_group(label):
-                refuse_matrix(part)
-    found = SolvedGroups(len(labels), request.orders)
+            return range(len(matrices.sizes)), matrices, kernel
+    named = named_groups(groups, asked)
+    found = SolvedGroups(len(named), request.orders)
     # Large groups are scored where they lie, without a joint copy, and matrices cannot be joined at all. But a kernel
     # whose parameters come from data must see all items at once.
     alone = isinstance(kernel, Precomputed | FromDistances)
     together: list[int] = []
-    for g, part in enumerate(parts):
-        size = length(part)
-        if size and (alone or (kernel.fitted and size > SMALL)):
-            _by_itself(found, g, labels[g], part, kernel, request)
-        elif size:
+    for g, group in enumerate(named):
+        if group.size and (alone or (kernel.fitted and group.size > SMALL)):
+            _by_itself(found, g, group, kernel, request)
+        elif group.size:
             together.append(g)
     if together:
-        kernel = _together(found, together, labels, parts, kernel, request)
+        kernel = _together(found, together, named, kernel, request)
     elif not found.sizes.any():
         raise EmptyError("every group is empty; expected at least one item.")
-    return labels, found, kernel
+    return [group.name for group in named], found, kernel
 
 
 def _stacked(groups: Any, kernel: Kernel, request: Request) -> Found:
     """An array of groups × items × columns: one collection of all items, without a copy where it lies in order."""
     count, size, width = groups.shape
-    if not count or not size:
-        raise EmptyError(f"samples has shape {shape_of(groups.shape)}; expected at least one group and item.")
     labels = range(count)
     rows = namespace(groups).reshape(groups, (count * size, width))
     starts = np.arange(count + 1) * size
@@ -417,7 +392,7 @@ def _stacked(groups: Any, kernel: Kernel, request: Request) -> Found:
     # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
     found = SolvedGroups(count, request.orders)
     for g in labels:
-        _by_itself(found, g, g, groups[g, ...], kernel, request)
+        _by_itself(found, g, Named(g, None, groups[g, ...], size), kernel, request)
     raise failure
 
 
@@ -436,17 +411,15 @@ def _stacked_matrices(stack: Any, kernel: Precomputed, request: Request) -> Solv
 
 
 def _together(
-    found: SolvedGroups,
-    chosen: list[int],
-    labels: Sequence[Hashable],
-    parts: list[Any],
-    kernel: Kernel,
-    request: Request,
+    found: SolvedGroups, chosen: list[int], named: Sequence[Named], kernel: Kernel, request: Request
 ) -> Kernel:
     """Small groups as one collection; gives the kernel as it was fitted on them."""
-    joined, sizes = join([parts[g] for g in chosen])
+    small = [named[g] for g in chosen]
+    joined, sizes = join([group.items for group in small])
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    members = Grouping([labels[g] for g in chosen], starts, np.arange(starts[-1]), None, sizes)
+    members = Grouping(
+        [group.name for group in small], starts, np.arange(starts[-1]), weights_within(small), sizes
+    )
     try:
         similarity = kernel.similarity(joined, rng=request.rng)
         found.put(np.array(chosen), request.solved(similarity, members))
@@ -454,16 +427,14 @@ def _together(
     except InputError as error:
         failure = error
     # Positions in the joint collection mean nothing to the user: find the group that fails by itself.
-    for g in chosen:
-        _by_itself(found, g, labels[g], parts[g], kernel, request)
+    for g, group in zip(chosen, small, strict=True):
+        _by_itself(found, g, group, kernel, request)
     raise failure
 
 
-def _by_itself(
-    found: SolvedGroups, g: int, label: Hashable, part: Any, kernel: Kernel, request: Request
-) -> None:
+def _by_itself(found: SolvedGroups, g: int, group: Named, kernel: Kernel, request: Request) -> None:
     solver = Solver(method="exact", precision=request.precision)
-    with in_group(label):
-        similarity = kernel.similarity(part, rng=request.rng)
+    with group.located():
+        similarity = kernel.similarity(group.items, rng=request.rng)
         found.sizes[g] = similarity.n
-        add_large(found, g, Problem(similarity, None, request.orders, solver, request.rng))
+        add_large(found, g, Problem(similarity, group.weights, request.orders, solver, request.rng))
