@@ -13,7 +13,7 @@ from scipy import sparse
 import vendimeter as vm
 from vendimeter.analysis.comparison import common_size, differences
 from vendimeter.analysis.comparison.common_size import Pool
-from vendimeter.analysis.comparison.groups import gather_groups
+from vendimeter.analysis.comparison.groups import Groups
 from vendimeter.data.collection import Collection
 from vendimeter.errors import EmptyError, InputError, TooLargeError, UnansweredError, UnknownNameError
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise
@@ -387,7 +387,7 @@ def test_counts_are_copies():
 
 
 def _drawn(rows, by, counts):
-    groups = gather_groups(rows, "cosine", by, None, counts, 0)
+    groups = Groups(vm.Diversity(rows, by=by, counts=counts))
     drawn = groups.draw(1, 8, np.random.default_rng(0))
     assert sorted(drawn.copies.tolist()) == list(range(8, 16))  # the copies of the other group come first
     assert sorted(drawn.items.tolist()) == [2] * 4 + [3] * 4
@@ -458,10 +458,8 @@ def test_of_huge_groups_some_items_are_used(monkeypatch):
 
 def test_blocks_are_even_in_every_group():
     rng = np.random.default_rng(0)
-    groups = gather_groups(
-        some(90, 3), "cosine", [set(rng.choice(3, rng.integers(1, 3), replace=False).tolist()) for _ in range(90)],
-        None, None, 0,
-    )  # fmt: skip
+    by = [set(rng.choice(3, rng.integers(1, 3), replace=False).tolist()) for _ in range(90)]
+    groups = Groups(vm.Diversity(some(90, 3), by=by))
     drawn = [groups.draw(g, int(groups.sizes[g]), rng) for g in range(3)]
     blocks = common_size._assign_blocks(drawn, rng)
     of = {}
@@ -564,7 +562,7 @@ def test_holm():
 def test_a_test_against_all_deals():
     rows = some(7, 4, seed=8, decay=2)
     by = [{"x"}] * 3 + [{"y"}] * 3 + [{"x", "y"}]
-    groups = gather_groups(rows, "cosine", by, None, None, 0)
+    groups = Groups(vm.Diversity(rows, by=by))
     found = differences.permutation_test(groups, 0, 1, 4, 1.0, 20_000, 0)
 
     def gap(own):
@@ -576,9 +574,8 @@ def test_a_test_against_all_deals():
 
 
 def test_what_is_in_both_stays_in_both():
-    groups = gather_groups(
-        some(50, 3), "cosine", [{"x"}] * 20 + [{"x", "y"}] * 10 + [{"y"}] * 20, None, None, 0
-    )
+    by = [{"x"}] * 20 + [{"x", "y"}] * 10 + [{"y"}] * 20
+    groups = Groups(vm.Diversity(some(50, 3), by=by))
     own, other, both = differences._split_shared(groups, 0, 1)
     assert (own.size, other.size, both.size) == (20, 20, 10)
     assert both.items.tolist() == list(range(20, 30))
@@ -591,9 +588,7 @@ def test_p_values_are_uniform_where_nothing_differs():
     rng = np.random.default_rng(1)
     found = []
     for run in range(120):
-        groups = gather_groups(
-            rng.standard_normal((50, 3)), "cosine", np.repeat([0, 1], [20, 30]), None, None, 0
-        )
+        groups = Groups(vm.Diversity(rng.standard_normal((50, 3)), by=np.repeat([0, 1], [20, 30])))
         found.append(differences.permutation_test(groups, 0, 1, 20, 1.0, 39, run))
     found = np.array(found)
     assert abs(found.mean() - 0.5) < 0.09  # 3.4 standard errors
@@ -833,10 +828,19 @@ def test_odours_overlap(shared_data):
     assert (found.rarefied_low < found.rarefied).all()
 
 
-def test_collections_with_weights_of_their_own_are_refused_as_groups():
-    weighted = vm.Collection([[1.0, 0.0], [0.0, 1.0]], weights=[0.9, 0.1])
-    for groups in ({"a": weighted, "b": weighted}, [weighted, weighted]):
-        with pytest.raises(InputError, match="weights of its own"):
-            vm.compare(groups)
-        with pytest.raises(InputError, match="weights of its own"):
-            vm.score_groups(groups)
+@pytest.mark.parametrize("form", [dict, list])
+def test_collections_with_weights_of_their_own(form):
+    rows, weights = some(90, 4), np.random.default_rng(0).random(90)
+    read = {
+        name: vm.Collection(rows[part], weights=weights[part])
+        for name, part in (("a", slice(0, 10)), ("b", slice(10, 90)))
+    }
+    groups = read if form is dict else list(read.values())
+    scores = [float(vm.score(collection)) for collection in read.values()]
+    assert vm.score_groups(groups).scores == pytest.approx(scores)
+    assert vm.Diversity.of(groups).group_scores().scores == pytest.approx(scores)
+    found = vm.compare(groups)
+    assert found.scores == pytest.approx(scores)
+    assert found.size is None  # weights are no samples to draw from
+    assert found.shares == pytest.approx([1 / 9, 8 / 9])
+    assert found.gamma == pytest.approx(vm.Diversity.of(groups).score())

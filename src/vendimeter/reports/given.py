@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis.comparison.groups import _looked_through
 from vendimeter.data import frames, tables
-from vendimeter.data.arrays import is_sparse, length, refuse_set, to_list
+from vendimeter.data.arrays import blocks, is_sparse, length, refuse_set, to_list
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read, split
 from vendimeter.data.weights import probabilities
@@ -18,7 +17,7 @@ from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix, similarity_of
 from vendimeter.kernels import Embed, FromDistances, Kernel, On, Precomputed, as_kernel
 from vendimeter.messages import brief, in_group, unknown
-from vendimeter.similarity import Matrix, Similarity
+from vendimeter.similarity import Features, Matrix, Similarity
 
 __all__ = ["ReportInput", "read_input"]
 
@@ -78,6 +77,13 @@ class ReportInput:
                 error.at(collection=f"group {brief(name)}" if len(self.names) > 1 else None)
                 raise
         raise failure
+
+
+def _looked_through(similarity: Similarity) -> None:
+    """Read all rows of features, which checks them and raises the error of a bad one."""
+    if isinstance(similarity, Features):
+        for block in blocks(similarity.n, 64 if similarity.sparse else similarity.width):
+            similarity.rows(block)
 
 
 def read_input(

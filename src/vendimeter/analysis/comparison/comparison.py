@@ -7,7 +7,6 @@ into a `Comparison`, together with sentences on what was done, what was not comp
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +20,17 @@ from vendimeter.analysis.comparison.common_size import (
     t_quantile,
 )
 from vendimeter.analysis.comparison.differences import Differences, PairOptions, choose_pairs, compare_pairs
-from vendimeter.analysis.comparison.groups import Groups, gather_groups
+from vendimeter.analysis.comparison.groups import Groups
 from vendimeter.analysis.comparison.partition import overlap_cost, overlaps, partition
-from vendimeter.data.collection import Collection
-from vendimeter.data.devices import wide_mode
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, UnansweredError
 from vendimeter.messages import brief, group_name, unknown
-from vendimeter.options import as_number, check_confidence, check_flag, check_rng, whole_number
+from vendimeter.options import COSINE, SEED, as_number, check_confidence, check_flag, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import plain_label
 from vendimeter.results.score import Score, data_frame, number, order_name, percentage
-from vendimeter.solvers.groups import SolvedGroups, solve_groups
+from vendimeter.solvers.groups import solve_groups
 from vendimeter.spectrum import parse_order
 
 if TYPE_CHECKING:
@@ -214,7 +212,7 @@ class Comparison(Result):
 
 def compare(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     by: Any = None,
     q: Any = 1,
@@ -228,7 +226,7 @@ def compare(
     confidence: float = 0.95,
     group_weights: str = "size",
     similarity: bool | None = None,
-    rng: int = 0,
+    rng: int = SEED,
 ) -> Comparison:
     """Compare groups: fair scores at a common size, differences with intervals and tests, and how the groups overlap.
 
@@ -237,7 +235,7 @@ def compare(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table, Collection, or groups of them
+    samples : array, sparse array, list, table, Collection, Diversity, or groups of them
         As for `vendimeter.score_groups`: one collection with `by`, or a mapping from label to samples, or a list of
         groups. Groups given one by one are joined into one collection, and are compared by one kernel.
     kernel : str, Kernel or callable
@@ -325,8 +323,37 @@ def compare(
     array([[1., 0.],
            [0., 1.]])
     """
-    order = parse_order(q)
-    rng = check_rng(rng)
+    diversity = diversity_of(
+        samples, kernel, weights=weights, counts=counts, by=by, rng=rng, lists=True, several=True
+    )
+    return diversity.compare(
+        q=q,
+        reference=reference,
+        pairs=pairs,
+        size=size,
+        repeats=repeats,
+        permutations=permutations,
+        confidence=confidence,
+        group_weights=group_weights,
+        similarity=similarity,
+    )
+
+
+def comparison_of(
+    diversity: Diversity,
+    *,
+    q: Any,
+    reference: Any,
+    pairs: Any,
+    size: Any,
+    repeats: Any,
+    permutations: Any,
+    confidence: Any,
+    group_weights: Any,
+    similarity: Any,
+) -> Comparison:
+    """Compare the groups of a collection; see `compare`."""
+    order, rng = parse_order(q), diversity.rng
     confidence = check_confidence(confidence)
     repeats = whole_number(repeats, "repeats")
     if not (0 <= as_number(permutations) < math.inf and as_number(permutations) % 1 == 0):
@@ -337,11 +364,8 @@ def compare(
     check_flag(pairs, "pairs")
     if similarity is not None:
         check_flag(similarity, "similarity")
-    array = samples.samples if isinstance(samples, Collection) else samples
-    # Items of groups that are lists of their own have no place.
-    placed = samples.placed() if isinstance(samples, Collection) and not samples.is_group else nullcontext()
-    with placed, wide_mode("float64", array), Progress("groups") as bar:
-        groups = gather_groups(samples, kernel, by, weights, counts, rng)
+    with Progress("groups") as bar:
+        groups = Groups(diversity)
         notes = _group_notes(groups)
         rarefied_size, size_notes = _choose_size(groups, size)
         comparable = (
@@ -352,13 +376,13 @@ def compare(
             rarefied_size, order, int(comparable.sum()), asked=reference is not None or bool(pairs)
         )
         notes += [*size_notes, *interval_notes]
-        solved = _solve(groups, order, rng)
+        solved = solve_groups(groups.similarity, groups.members, [order], rng=rng)
         scores = solved.value[:, 0]
         shares = groups.mass if group_weights == "size" else (groups.mass > 0).astype(np.float64)
         shares = shares / shares.sum()
         bar.step(0.05, "all items")
         score_bounds = np.column_stack([solved.value, solved.low, solved.high])
-        diversity = partition(groups.similarity, groups.members, shares, score_bounds, order, rng)
+        parts = partition(groups, shares, score_bounds, order)
         rarefied = None
         if rarefied_size is not None:
             rarefied = rarefy_groups(
@@ -399,10 +423,10 @@ def compare(
         rarefied_high=frozen(high),
         used=frozen(np.zeros(len(scores), dtype=np.int64) if rarefied is None else rarefied.used),
         rank=frozen(_ranks(ranked)),
-        alpha=diversity.alpha,
-        beta=diversity.beta,
-        beta_bounds=diversity.bounds,
-        gamma=diversity.gamma,
+        alpha=parts.alpha,
+        beta=parts.beta,
+        beta_bounds=parts.bounds,
+        gamma=parts.gamma,
         shares=frozen(shares),
         similarity=None if group_similarity is None else frozen(group_similarity),
         differences=differences,
@@ -411,16 +435,6 @@ def compare(
         kernel=repr(groups.similarity.kernel),
         notes=tuple(notes),
     )
-
-
-def _solve(groups: Groups, q: float, rng: int) -> SolvedGroups:
-    """The score of every group as it is; an error names the group that fails by itself."""
-    try:
-        return solve_groups(groups.similarity, groups.members, [q], rng=rng)
-    except InputError as error:
-        failure = error
-    groups.raise_group_error()
-    raise failure
 
 
 def _intervals(rarefied: Rarefied | None, confidence: float, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -471,7 +485,7 @@ def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarra
 def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
     """The common size (None with weights, which cannot be rarefied), and what there is to say about it."""
     sizes, labels = groups.sizes, groups.labels
-    if groups.weighting == "weights":
+    if groups.diversity.weighting == "weights":
         if size is not None:
             raise InputError(
                 f"size={brief(size)} was given with weights, which are probabilities and no samples to draw from; "
@@ -519,8 +533,8 @@ def _group_notes(groups: Groups) -> list[str]:
         notes.append(f"{_list_labels(empty)} {'is' if len(empty) == 1 else 'are'} empty.")
     if groups.shared:
         notes.append("Groups share items; an item of several groups counts in each of them.")
-    if groups.left_out:
-        notes.append(f"{groups.left_out:,} records were left out on reading.")
+    if groups.diversity.left_out:
+        notes.append(f"{groups.diversity.left_out:,} records were left out on reading.")
     return notes
 
 

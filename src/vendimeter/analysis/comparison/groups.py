@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from vendimeter.data import frames, tables
-from vendimeter.data.arrays import blocks, is_sparse, is_table, refuse_set
-from vendimeter.data.collection import Collection
-from vendimeter.data.devices import is_foreign, local, namespace
-from vendimeter.data.groups import Grouping, join, read, split
-from vendimeter.data.weights import Weights, raw_weights
-from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import refuse_matrix, similarity_of
-from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
-from vendimeter.messages import brief, in_group, shape_of
-from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
-from vendimeter.solvers.groups import materialize_for_subsets
+from vendimeter.diversity import Diversity
+from vendimeter.errors import EmptyError
+from vendimeter.similarity import Matrix, Pairwise, Similarity
 
-__all__ = ["Draw", "Groups", "gather_groups"]
+__all__ = ["Draw", "Groups"]
 
 
 @dataclass(frozen=True)
@@ -33,35 +23,41 @@ class Draw:
     copies: np.ndarray
 
 
-@dataclass(frozen=True)
 class Groups:
-    """Groups over the items of one collection.
+    """The groups of a collection, with what is computed from them.
 
     Attributes
     ----------
-    similarity : Similarity
-        Of all items; a user's matrix or function has been checked.
+    diversity : Diversity
+        The collection.
     members : Grouping
         Which items are in which group, with what weight.
-    mass : ndarray
-        What each group weighs: its items, counts, or weights, summed up.
-    weighting : {"weights", "counts"} or None
-        Which of the two were passed.
+    similarity : Similarity
+        Of all items; a user's matrix or function has been checked.
     separate_copies : bool
         Whether each group has copies of its own, as rows of counts have: then no two groups share any.
-    left_out : int
-        Records that were left out on reading.
-    raise_group_error : callable
-        Raises the error of the group that fails by itself: positions in a joint collection mean nothing to the user.
     """
 
-    similarity: Similarity
-    members: Grouping
-    mass: np.ndarray
-    weighting: str | None
-    separate_copies: bool
-    left_out: int
-    raise_group_error: Callable[[], None]
+    def __init__(self, diversity: Diversity):
+        self.diversity, self.members = diversity, diversity.required_groups()
+        if not len(self.members.items):
+            raise EmptyError("every group is empty; expected at least one item in one group.")
+        similarity: Similarity = diversity.similarity
+        if isinstance(similarity, Matrix):
+            similarity = similarity.checked()
+        elif isinstance(similarity, Pairwise) and not similarity.trusted:
+            similarity = diversity.subsets  # a user's function is called once a pair
+        self.similarity, self.separate_copies = similarity, diversity.has_rows
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """What each group weighs: its items, counts, or weights, summed up; a row of weights weighs 1."""
+        members, diversity = self.members, self.diversity
+        if diversity.weighting != "weights":
+            return self.sizes.astype(np.float64)
+        values = members.weights if diversity.has_rows else diversity.shares[members.items]
+        group_of_entry = np.repeat(np.arange(len(self.sizes)), np.diff(members.starts))
+        return np.bincount(group_of_entry, weights=values, minlength=len(self.sizes))
 
     @property
     def labels(self) -> list[Any]:
@@ -85,7 +81,7 @@ class Groups:
     def _counts(self) -> np.ndarray:
         """How many copies each entry stands for."""
         weights = self.members.weights
-        if weights is None or self.weighting != "counts":
+        if weights is None or self.diversity.weighting != "counts":
             return np.ones(len(self.members.items), dtype=np.int64)
         return np.rint(weights * np.repeat(self.sizes, np.diff(self.members.starts))).astype(np.int64)
 
@@ -116,134 +112,3 @@ class Groups:
     def shared(self) -> bool:
         """Whether some item is in several groups."""
         return not self.separate_copies and len(np.unique(self.members.items)) < len(self.members.items)
-
-
-def gather_groups(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, rng: int) -> Groups:
-    """Groups from whatever `vendimeter.score_groups` takes; those given one by one are joined into one collection."""
-    left_out = 0
-    if isinstance(samples, Collection):
-        collection = samples
-        collection.refuse_default(kernel)
-        left_out, labels = collection.skipped.count, collection.labels_by(by)
-        if collection.is_group:
-            return _gather(collection.groups(by), kernel, None, weights, counts, rng, left_out)
-        if weights is None and counts is None:
-            weights = collection.probabilities()
-        with collection.placed():
-            return _gather(collection.samples, kernel, labels, weights, counts, rng, left_out)
-    return _gather(frames.known(samples), kernel, by, weights, counts, rng, left_out)
-
-
-def _gather(samples: Any, kernel: Any, by: Any, weights: Any, counts: Any, rng: int, left_out: int) -> Groups:
-    """Groups from samples that are no Collection."""
-    raw = raw_weights(weights, counts, dimensions=2)
-    by_rows = raw is not None and raw.values.ndim == 2
-    if by is None and not by_rows:
-        if raw is not None:
-            raise InputError(
-                f"{raw.name} go with one collection; expected by=labels with them, one number an item. For groups "
-                "given one by one, join them into one collection first."
-            )
-        similarity, members, raise_group_error = _join_groups(samples, kernel, rng)
-        return _checked_groups(similarity, members, None, left_out, raise_group_error)
-    if tables.has_columns(samples):
-        by = tables.labels(samples, by)
-    refuse_set(samples, "labels")
-    numbers = weights if counts is None else counts
-    tables.check_alignment(samples, numbers, "weights" if counts is None else "counts", by_column=by_rows)
-    if not by_rows:
-        tables.check_alignment(samples, by, "by")
-    elif by is None and hasattr(numbers, "index") and hasattr(numbers, "columns"):
-        by = numbers.index  # the rows of a pandas frame have names
-    similarity = similarity_of(samples, kernel, rng)
-    return _checked_groups(similarity, read(by, similarity.n, raw), raw, left_out)
-
-
-def _checked_groups(
-    similarity: Similarity,
-    members: Grouping,
-    raw: Weights | None,
-    left_out: int,
-    raise_group_error: Callable[[], None] = lambda: None,
-) -> Groups:
-    """Groups with a checked similarity and the mass of each."""
-    if not len(members.items):
-        raise EmptyError("every group is empty; expected at least one item in one group.")
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked()
-    elif isinstance(similarity, Pairwise) and not similarity.trusted:
-        similarity = materialize_for_subsets(similarity)  # a user's function is called once a pair
-    group_masses = members.sizes.astype(np.float64)
-    by_rows = raw is not None and raw.values.ndim == 2
-    if raw is not None and raw.name == "weights":
-        starts, items = members.starts, members.items
-        values = np.append(raw.values[items] if not by_rows else members.weights, 0.0)  # type: ignore[arg-type]
-        group_masses = np.where(np.diff(starts) > 0, np.add.reduceat(values, starts[:-1]), 0.0)
-    return Groups(
-        similarity,
-        members,
-        group_masses,
-        None if raw is None else raw.name,
-        by_rows,
-        left_out,
-        raise_group_error,
-    )
-
-
-# -------------------------------------------------------------------------------------- groups passed one by one
-
-
-def _join_groups(
-    groups: Any, kernel_option: Any, rng: int
-) -> tuple[Similarity, Grouping, Callable[[], None]]:
-    """One collection of a mapping, a list, or an array of groups × items × columns."""
-    kernel: Kernel = as_kernel(kernel_option)
-    stack: Any = local(groups)
-    axes = len(stack.shape) if isinstance(stack, np.ndarray) or is_foreign(stack) else 0
-    has_groups = axes >= 3 or (axes == 0 and isinstance(groups, Mapping | list | tuple))
-    if not has_groups or is_table(groups) or is_sparse(groups) or tables.is_records(groups):
-        raise InputError(
-            f"samples is one collection ({brief(groups)}) and by is missing; expected by=labels (or the name of a "
-            "column), a mapping label → samples, a list of groups, or an array of groups × items × columns."
-        )
-    if isinstance(kernel, Precomputed | FromDistances):
-        raise InputError(
-            "the groups have a matrix each, which tells nothing of how similar items of different groups are; expected "
-            "one matrix of all items, and by=labels. For the score of each by itself use vendimeter.score_groups."
-        )
-    labels, parts = split(groups)
-    if isinstance(kernel_option, str) and kernel_option == "cosine":
-        for label, samples in zip(labels, parts, strict=True):
-            with in_group(label):
-                refuse_matrix(samples)
-    if axes == 3 and 0 not in stack.shape:  # a reshape makes no copy
-        joined = namespace(stack).reshape(stack, (stack.shape[0] * stack.shape[1], stack.shape[2]))
-        sizes = np.full(stack.shape[0], stack.shape[1])
-    elif axes and 0 in stack.shape:
-        raise EmptyError(f"samples has shape {shape_of(stack.shape)}; expected at least one group and item.")
-    else:
-        joined, sizes = join(parts)
-    present = [
-        (label, samples) for label, samples, size in zip(labels, parts, sizes.tolist(), strict=True) if size
-    ]
-
-    def raise_group_error() -> None:
-        for label, samples in present:
-            with in_group(label):
-                _looked_through(kernel.similarity(samples, rng=rng))
-
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    try:
-        similarity = kernel.similarity(joined, rng=rng)
-        return similarity, Grouping(labels, starts, np.arange(starts[-1]), None, sizes), raise_group_error
-    except InputError as error:
-        failure = error
-    raise_group_error()
-    raise failure
-
-
-def _looked_through(similarity: Similarity) -> None:
-    """Read all rows of features, which checks them and raises the error of a bad one."""
-    if isinstance(similarity, Features):
-        for block in blocks(similarity.n, 64 if similarity.sparse else similarity.width):
-            similarity.rows(block)

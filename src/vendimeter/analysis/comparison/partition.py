@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vendimeter.analysis.comparison.groups import Groups
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, move, namespace, to_host, transposed
 from vendimeter.data.groups import Grouping
@@ -23,6 +24,7 @@ from vendimeter.solvers.solve import run
 __all__ = ["Partition", "overlap_cost", "overlaps", "partition"]
 
 COLUMN_BYTES = 64 << 20  # upper bound of the columns of the groups' d×d matrices in memory at a time
+ROUNDING = 1e-12  # relative difference up to which weights of items are the same
 
 
 class Partition(NamedTuple):
@@ -34,29 +36,30 @@ class Partition(NamedTuple):
     bounds: tuple[float, float]
 
 
-def partition(
-    similarity: Similarity, members: Grouping, shares: np.ndarray, scores: np.ndarray, q: float, rng: int
-) -> Partition:
+def partition(groups: Groups, shares: np.ndarray, scores: np.ndarray, q: float) -> Partition:
     """The partition of the diversity of order q into alpha, beta and gamma.
 
     Parameters
     ----------
-    similarity : Similarity
-        Of all items.
-    members : Grouping
-        Who is in which group.
+    groups : Groups
+        All groups.
     shares : ndarray, shape (groups,)
         The weights of the groups, which sum to 1; 0 for an empty one.
     scores : ndarray, shape (groups, 3)
         The score of each, with its lower and upper bound (NaN where there are none).
     q : float
         The order.
-    rng : int
-        Seed of what is random in a solver.
     """
+    diversity, similarity, members = groups.diversity, groups.similarity, groups.members
     weights = mixture_weights(members, shares, similarity.n)
-    uniform = bool((weights == weights[0]).all())
-    plan, solution = run(Problem(similarity, None if uniform else weights, [q], rng=rng))
+    own = None if diversity.has_rows else diversity.shares
+    if diversity.keeps and own is not None and np.allclose(weights, own, rtol=ROUNDING, atol=0):
+        plan, solution = diversity.solve([q])
+    else:
+        uniform = bool((weights == weights[0]).all())
+        kept = sum(one.bytes for one in diversity.kept())
+        solver, rng = diversity.solver, diversity.rng
+        plan, solution = run(Problem(similarity, None if uniform else weights, [q], solver, rng, kept=kept))
     gamma = to_score(solution, plan, q, int(members.sizes.sum()), similarity.kernel)
     present = shares > 0
     alpha, alpha_low, alpha_high = (_alpha(column, shares[present], q) for column in scores[present].T)
