@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import vendimeter as vm
 from vendimeter.errors import EmptyError, InputError
@@ -92,6 +95,69 @@ def test_a_function_is_called_once_a_pair_whatever_is_asked_first() -> None:
     d.profile(), d.contributions(), d.modes(), d.duplicates(), d.group_scores(q=2), half.score(q=2)
     assert function.calls == before
     assert float(d.score()) == pytest.approx(float(vm.score(x, lambda a, b: np.exp(-abs(a - b)))), rel=1e-12)
+
+
+GROUP_QUESTIONS: dict[str, Callable[[vm.Diversity], Any]] = {
+    "compare": lambda d: d.compare(permutations=9, similarity=True),
+    "group_scores": lambda d: d.group_scores([1, 2]),
+    "gallery": lambda d: vm.plots.gallery(d, ax=Figure().subplots()),
+    "kernel_matrix": lambda d: vm.plots.kernel_matrix(d, ax=Figure().subplots()),
+    "score": lambda d: d.score(),
+}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(GROUP_QUESTIONS, 2)), ids="-".join)
+@pytest.mark.parametrize("many", [120, 600])
+def test_questions_about_groups_call_a_function_once_a_pair(order: tuple[str, ...], many: int) -> None:
+    x, function = numbers(many), Counted()
+    d = vm.Diversity(x, function, by=np.arange(many) % 3)
+    for name in (*order, *GROUP_QUESTIONS):
+        GROUP_QUESTIONS[name](d)
+    assert function.calls <= many * (many + 1) // 2 + 1024
+
+
+def test_questions_about_groups_answer_as_the_functions_do() -> None:
+    x = np.random.default_rng(0).standard_normal((90, 4))
+    options: dict[str, Any] = {"by": np.repeat(["x", "y", "z"], [20, 30, 40]), "counts": np.arange(90) % 4}
+    d = vm.Diversity(x, "rbf", rng=3, **options)
+    d.score()
+    assert d.group_scores(q=2).to_dict() == vm.score_groups(x, "rbf", q=2, rng=3, **options).to_dict()
+    asked = {"pairs": True, "permutations": 19, "similarity": True}
+    found, alone = d.compare(**asked), vm.compare(x, "rbf", rng=3, **asked, **options)
+    assert found.gamma == pytest.approx(alone.gamma, rel=1e-12)
+    for name in ("scores", "rarefied", "rarefied_low", "rank", "shares", "similarity"):
+        np.testing.assert_allclose(getattr(found, name), getattr(alone, name), rtol=1e-10)
+    assert found.differences.p.tolist() == alone.differences.p.tolist()
+    assert (found.alpha, found.beta) == pytest.approx((alone.alpha, alone.beta))
+
+    def picture(draw: Callable[..., Any], *samples: Any, **given: Any) -> Any:
+        axes = draw(*samples, ax=Figure().subplots(), **given).ax_
+        return [text.get_text() for text in axes.texts], [np.asarray(one.get_array()) for one in axes.images]
+
+    gallery, matrix = vm.plots.gallery, vm.plots.kernel_matrix
+    assert picture(gallery, d, kind="other") == picture(gallery, x, "rbf", kind="other", rng=3, **options)
+    labels = options["by"]
+    for drawn, expected in zip(
+        picture(matrix, d, order="labels")[1],
+        picture(
+            matrix, vm.Collection(x, labels=labels, weights=options["counts"]), "rbf", order="labels", rng=3
+        )[1],
+        strict=True,
+    ):
+        np.testing.assert_allclose(drawn, expected, rtol=1e-12)
+    with pytest.raises(InputError, match="by= was given beside a Diversity"):
+        gallery(d, by=labels)
+
+
+def test_the_whole_of_a_comparison_is_the_score_that_is_kept() -> None:
+    x, by = np.random.default_rng(0).standard_normal((60, 4)), np.arange(60) % 4
+    for options in ({}, {"counts": np.arange(60) % 5}, {"weights": np.arange(60) / 1770}):
+        d = vm.Diversity(x, by=by, **options)
+        score = d.score()
+        assert d.compare(permutations=0).gamma.spectrum is score.spectrum
+        assert d.compare(permutations=0, group_weights="equal").gamma.spectrum is not score.spectrum
+    rows = vm.Diversity(x, counts=np.arange(180).reshape(3, 60) % 5)
+    assert rows.compare(permutations=0).scores == pytest.approx(rows.group_scores().scores)
 
 
 def test_equal_items_are_one_for_a_function() -> None:
@@ -246,6 +312,44 @@ def test_several_collections_are_groups() -> None:
     assert float(scores["real"]) == pytest.approx(float(vm.score(CAPTIONS[:4], "ngram")), rel=1e-12)
     with pytest.raises(InputError, match="group 'b': item 1"):
         vm.Diversity.of({"a": [[1.0, 0.0]], "b": [[1.0, 0.0], [np.nan, 1.0]]}).score()
+
+
+@pytest.mark.parametrize("ask", [vm.score_groups, vm.compare, lambda groups: vm.Diversity.of(groups).score()])
+@pytest.mark.parametrize("form", [dict, list, np.stack, "read"])
+def test_an_error_in_one_of_several_collections_names_it(ask: Callable[[Any], Any], form: Any) -> None:
+    good, bad = np.eye(3)[:2], np.array([[1.0, 0.0, 0.0], [np.nan, 1.0, 0.0]])
+    groups: Any = [good, bad, good]
+    if form == "read":
+        groups = [vm.Collection(rows, place=lambda i: f"line {i + 1} of 'x.csv'") for rows in groups]
+    groups = dict(enumerate(groups)) if form is dict else form(groups) if form is np.stack else groups
+    with pytest.raises(InputError) as caught:
+        ask(groups)
+    assert caught.value.collections == ("group 1",)
+    assert caught.value.item == 1
+    assert caught.value.place == ("line 2 of 'x.csv'" if form == "read" else None)
+
+
+def test_an_error_about_an_option_looks_at_no_collection() -> None:
+    seen: list[str] = []
+
+    def encoder(texts: list[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.array([[1.0 + text.count(letter) for letter in "aeiou"] for text in texts])
+
+    d = vm.Diversity.of({"x": CAPTIONS, "y": CAPTIONS[:3]}, vm.kernels.Embed(encoder))
+    for wrong in ({"size": 9}, {"reference": "z"}, {"permutations": -1}, {"q": -1}):
+        with pytest.raises(InputError) as caught:
+            d.compare(**wrong)
+        assert caught.value.option == next(iter(wrong))
+    assert len(seen) <= 9
+
+
+def test_without_groups_nothing_is_computed_for_them() -> None:
+    d = vm.Diversity(CAPTIONS, "ngram")
+    for ask in (d.group_scores, d.compare, lambda: vm.plots.gallery(d)):
+        with pytest.raises(InputError, match="expected by=labels"):
+            ask()
+    assert not d.kept()
 
 
 def test_what_belongs_to_the_object_is_refused_beside_it() -> None:

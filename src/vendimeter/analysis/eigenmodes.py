@@ -277,14 +277,7 @@ class Modes(Result):
         """The matrix of similarities in an order that makes it readable; see `vendimeter.plots.kernel_matrix`."""
         from vendimeter.plots.matrices import matrix_of
 
-        return matrix_of(
-            self.diversity.similarity,
-            self.ordering(order),
-            groups=self.diversity.groups,
-            named=order,
-            most=most,
-            ax=ax,
-        )
+        return matrix_of(self.diversity, self.ordering(order), named=order, most=most, ax=ax)
 
 
 def _plain(label: Any) -> Any:

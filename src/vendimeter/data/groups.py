@@ -55,6 +55,14 @@ class Grouping:
             sizes,
         )
 
+    @property
+    def shares(self) -> np.ndarray:
+        """The probability of each entry within its group."""
+        if self.weights is not None:
+            return self.weights
+        counts = np.diff(self.starts)
+        return np.repeat(1 / np.maximum(counts, 1), counts)
+
 
 def read(by: Any, n: int, weights: Weights | None) -> Grouping:
     """Groups of n items from labels, sets of labels, or rows of weights or counts."""

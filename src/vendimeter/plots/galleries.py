@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.data import frames, tables
-from vendimeter.data.arrays import length, refuse_set
-from vendimeter.data.collection import Collection
-from vendimeter.data.groups import Grouping, read
-from vendimeter.data.weights import raw_weights
+from vendimeter.data import frames
+from vendimeter.data.arrays import length
+from vendimeter.data.groups import Grouping
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import unknown
-from vendimeter.options import check_rng, whole_number
+from vendimeter.options import COSINE, SEED, whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots.style import Display, label_text
-from vendimeter.similarity import Matrix, Similarity
-from vendimeter.solvers.groups import subset_scores
+from vendimeter.similarity import Matrix
 from vendimeter.solvers.sums import row_sums
 from vendimeter.spectrum import parse_order
 
@@ -34,7 +31,7 @@ HEADING_HEIGHT, GAP = 0.42, 0.3  # inches above a class, and between two
 
 def gallery(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     by: Any = None,
     items: Any = None,
@@ -47,7 +44,7 @@ def gallery(
     q: Any = 1,
     weights: Any = None,
     counts: Any = None,
-    rng: int = 0,
+    rng: int = SEED,
     ax: Any = None,
 ) -> Display:
     """The classes with the lowest and the highest score, each with its items in decreasing order of mean similarity.
@@ -56,7 +53,9 @@ def gallery(
 
     Parameters
     ----------
-    samples, kernel
+    samples : array, sparse array, list, table, Collection or Diversity
+        The items, as for `vendimeter.score`.
+    kernel : str, Kernel or callable
         As for `vendimeter.score`; parameters that come from data are fitted on all items.
     by : list, array, or name of a column
         One label (or set of labels) an item, as for `vendimeter.score_groups`.
@@ -100,37 +99,29 @@ def gallery(
     >>> [text.get_text() for text in drawn.ax_.texts]
     ['x: 1.89 of 3', 'ape', 'ape', 'bee', 'y: 2 of 2', 'cat', 'dog']
     """
-    drawn_kind = kind
-    if isinstance(samples, Collection):
-        by = samples.labels_by(by)
-        drawn_kind = kind or (samples.kind if items is None and samples.kind in CELLS else None)
-    else:
-        samples = frames.known(samples)
-        if by is not None and tables.has_columns(samples):
-            by = tables.labels(samples, by)
-    if by is None:
-        raise InputError("a gallery shows classes, and there are no labels; expected by=labels, one an item.")
     check_kind(kind)
-    classes_drawn, sample_count, fitted_kernel = _score_classes(
-        samples,
-        kernel,
-        by=by,
-        q=q,
-        chosen=(classes, lowest, highest),
-        weights=weights,
-        counts=counts,
-        rng=rng,
-    )
-    drawn_items = samples.one() if isinstance(samples, Collection) and items is None else samples
-    if items is not None:
-        drawn_items = frames.known(items)
-        if length(drawn_items) != sample_count:
+    order, chosen = parse_order(q), (classes, lowest, highest)
+    diversity = diversity_of(samples, kernel, weights=weights, counts=counts, by=by, rng=rng)
+    with diversity.asked():
+        groups = diversity.groups
+        if groups is None:
             raise InputError(
-                f"items has {length(drawn_items)} entries and there are {sample_count} samples; expected one an item."
+                "a gallery shows classes, and there are no labels; expected by=labels, one an item."
             )
-    first = item_at(drawn_items, int(classes_drawn[0].items[0]))
-    drawn_kind = drawn_kind or kind_of(first, fitted_kernel if items is None else None)
-    return _lay_out(classes_drawn, drawn_items, drawn_kind, count, columns, ax)
+        classes_drawn = _score_classes(diversity, groups, order, chosen)
+    drawn = diversity.samples
+    if items is not None:
+        drawn = frames.known(items)
+        if length(drawn) != diversity.n:
+            raise InputError(
+                f"items has {length(drawn)} entries and there are {diversity.n} samples; expected one an item."
+            )
+    elif kind is None and diversity.kind in CELLS:
+        kind = diversity.kind
+    if kind is None:
+        fitted_kernel = diversity.similarity.kernel if items is None else None
+        kind = kind_of(item_at(drawn, int(classes_drawn[0].items[0])), fitted_kernel)
+    return _lay_out(classes_drawn, drawn, kind, count, columns, ax)
 
 
 class _Class:
@@ -144,53 +135,21 @@ class _Class:
         return f"{label_text(self.label)}: {self.score:.3g} of {self.size:,}"
 
 
-@collected
-def _score_classes(
-    samples: Any,
-    kernel: Any = "cosine",
-    *,
-    by: Any,
-    q: Any,
-    chosen: Any,
-    weights: Any = None,
-    counts: Any = None,
-    rng: Any,
-) -> tuple[list[_Class], int, Any]:
-    """The classes to draw, how many samples there are, and the kernel."""
-    rng, parsed_order = check_rng(rng), parse_order(q)
-    refuse_set(samples, "labels")
-    tables.check_alignment(samples, by, "by")
-    similarity = similarity_of(samples, kernel, rng)
+def _score_classes(diversity: Diversity, groups: Grouping, order: float, chosen: Any) -> list[_Class]:
+    """The classes to draw."""
+    scores = diversity.group_scores(order).scores
+    similarity, all_shares = diversity.similarity, groups.shares
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
-    groups = read(by, similarity.n, raw_weights(weights, counts))
-    members = [groups.items[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
-    shares = [_shares(groups, g) for g in range(len(members))]
-    scores = subset_scores(similarity, members, [parsed_order], shares, rng=rng)[:, 0]
-    classes = [
-        _Class(
-            groups.labels[g],
-            float(scores[g]),
-            int(groups.sizes[g]),
-            members[g][np.argsort(-_mean_similarities(similarity, members[g], shares[g]), kind="stable")],
-        )
-        for g in _select_classes(groups, scores, *chosen)
-    ]
-    return classes, similarity.n, similarity.kernel
-
-
-def _shares(groups: Grouping, g: int) -> np.ndarray:
-    start, stop = int(groups.starts[g]), int(groups.starts[g + 1])
-    return (
-        np.full(stop - start, 1 / max(stop - start, 1))
-        if groups.weights is None
-        else groups.weights[start:stop]
-    )
-
-
-def _mean_similarities(similarity: Similarity, items: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The mean similarity of each item with all of its class, as of `vendimeter.metrics.mean_similarity`."""
-    return row_sums(similarity.take(items), shares, shares, items)
+    classes = []
+    for g in _select_classes(groups, scores, *chosen):
+        entries = slice(groups.starts[g], groups.starts[g + 1])
+        items, shares = groups.items[entries], all_shares[entries]
+        # The mean similarity of each item with all of its class, as of `vendimeter.metrics.mean_similarity`.
+        means = row_sums(similarity.take(items), shares, shares, items)
+        by_mean = items[np.argsort(-means, kind="stable")]
+        classes.append(_Class(groups.labels[g], float(scores[g]), int(groups.sizes[g]), by_mean))
+    return classes
 
 
 def _select_classes(

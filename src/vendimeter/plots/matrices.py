@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.orderings import evenly, first_label, ordering
-from vendimeter.data import frames, tables
-from vendimeter.data.arrays import refuse_set
-from vendimeter.data.collection import Collection
 from vendimeter.data.devices import to_host
-from vendimeter.data.groups import Grouping, read
+from vendimeter.data.groups import Grouping
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.intake import collected, similarity_of
 from vendimeter.messages import brief
-from vendimeter.options import as_number, check_rng, whole_number
+from vendimeter.options import COSINE, SEED, as_number, whole_number
 from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, label_text, legend, ticks
-from vendimeter.similarity import Matrix, Similarity
+from vendimeter.similarity import Matrix
 
 __all__ = ["kernel_matrix", "matrix_of"]
 
@@ -37,20 +34,22 @@ ORDER_WORDS = {
 
 def kernel_matrix(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     order: Any = "modes",
     by: Any = None,
     most: int = MAX_ITEMS,
     limits: tuple[float, float] | None = None,
-    rng: int = 0,
+    rng: int = SEED,
     ax: Any = None,
 ) -> Display:
     """The matrix of similarities, with its items in an order that shows what there is.
 
     Parameters
     ----------
-    samples, kernel
+    samples : array, sparse array, list, table, Collection or Diversity
+        The items, as for `vendimeter.score`.
+    kernel : str, Kernel or callable
         As for `vendimeter.score`.
     order : str or array
         "modes" (like items beside each other, by their loadings along ten leading modes), "lexicographic" (by the items
@@ -85,57 +84,31 @@ def kernel_matrix(
     >>> drawn.ax_.images[0].get_array().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
-    if isinstance(samples, Collection):
-        by = samples.labels_by(by)
-    else:
-        samples = frames.known(samples)
-        if by is not None and tables.has_columns(samples):
-            by = tables.labels(samples, by)
-    return _kernel_matrix(samples, kernel, order=order, by=by, most=most, limits=limits, rng=rng, ax=ax)
-
-
-@collected
-def _kernel_matrix(
-    samples: Any,
-    kernel: Any = "cosine",
-    *,
-    order: Any,
-    by: Any,
-    most: Any,
-    limits: Any,
-    rng: Any,
-    ax: Any,
-    weights: Any = None,
-) -> Display:
-    # Weights are taken so that a collection may have them; a similarity is the same for all weights.
-    rng, most = check_rng(rng), whole_number(most, "most")
-    if by is not None:
-        refuse_set(samples, "labels")
-        tables.check_alignment(samples, by, "by")
-    similarity = similarity_of(samples, kernel, rng)
-    n = similarity.n
-    groups = None if by is None else read(by, n, None)
-
-    def coordinates() -> np.ndarray:
-        from vendimeter.solvers.eigenvectors import leading
-
-        return leading(similarity, np.full(n, 1 / n), ORDERING_MODES, rng).coordinates
-
-    positions = ordering(order, n, coordinates=coordinates, items=samples, groups=groups, rng=rng)
-    return matrix_of(similarity, positions, groups=groups, named=order, most=most, limits=limits, ax=ax)
+    most = whole_number(most, "most")
+    diversity = diversity_of(samples, kernel, by=by, rng=rng)
+    with diversity.asked():
+        positions = ordering(
+            order,
+            diversity.n,
+            coordinates=lambda: diversity.eigenvectors(ORDERING_MODES).coordinates,
+            items=diversity.samples,
+            groups=diversity.groups,
+            rng=diversity.rng,
+        )
+        return matrix_of(diversity, positions, named=order, most=most, limits=limits, ax=ax)
 
 
 def matrix_of(
-    similarity: Similarity,
+    diversity: Diversity,
     order: np.ndarray,
     *,
-    groups: Grouping | None = None,
     named: Any = "given",
     most: int = MAX_ITEMS,
     limits: Any = None,
     ax: Any = None,
 ) -> Display:
     """Draw the similarities of the items at these positions, in this order."""
+    similarity, groups = diversity.similarity, diversity.groups
     if isinstance(similarity, Matrix):
         similarity = similarity.checked()
     drawn = evenly(order, most)

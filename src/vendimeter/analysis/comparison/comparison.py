@@ -357,10 +357,13 @@ def comparison_of(
     confidence = check_confidence(confidence)
     repeats = whole_number(repeats, "repeats")
     if not (0 <= as_number(permutations) < math.inf and as_number(permutations) % 1 == 0):
-        raise InputError(f"permutations={brief(permutations)}; expected a whole number, or 0 for no tests.")
+        raise InputError(
+            f"permutations={brief(permutations)}; expected a whole number, or 0 for no tests.",
+            option="permutations",
+        )
     permutations = int(permutations)
     if group_weights not in ("size", "equal"):
-        raise unknown("kind of group_weights", group_weights, ("size", "equal"))
+        raise unknown("kind of group_weights", group_weights, ("size", "equal")).at(option="group_weights")
     check_flag(pairs, "pairs")
     if similarity is not None:
         check_flag(similarity, "similarity")
@@ -489,7 +492,8 @@ def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
         if size is not None:
             raise InputError(
                 f"size={brief(size)} was given with weights, which are probabilities and no samples to draw from; "
-                "expected counts=, or no size."
+                "expected counts=, or no size.",
+                option="size",
             )
         return None, []
     notes = []
@@ -499,7 +503,8 @@ def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
             largest = brief(labels[int(sizes.argmax())])
             raise InputError(
                 f"size={chosen:,} and the largest group, {largest}, has {sizes.max():,} items; expected a size up to "
-                "that."
+                "that.",
+                option="size",
             )
     else:
         of_two_or_more = sizes[sizes >= 2]

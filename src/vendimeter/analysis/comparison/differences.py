@@ -186,7 +186,8 @@ def choose_pairs(
     if all_pairs:
         if reference is not None:
             raise InputError(
-                f"pairs=True compares all pairs, and reference={brief(reference)} was given; expected one of the two."
+                f"pairs=True compares all pairs, and reference={brief(reference)} was given; expected one of the two.",
+                option="reference",
             )
         return [(j, i) for i, j in combinations(positions, 2)], []
     if reference is None:
@@ -195,11 +196,12 @@ def choose_pairs(
         try:
             reference_position = labels.index(plain(reference))
         except ValueError:
-            raise unknown("group", reference, labels) from None
+            raise unknown("group", reference, labels).at(option="reference") from None
         if not comparable[reference_position]:
             raise InputError(
                 f"the reference {brief(reference)} has fewer items than the others are compared at; expected a larger "
-                "group. Take another reference, or a smaller size."
+                "group. Take another reference, or a smaller size.",
+                option="reference",
             )
     pairs = [(g, reference_position) for g in positions if g != reference_position]
     if reference is None and len(pairs) > MAX_PAIRS:

@@ -69,8 +69,7 @@ def partition(groups: Groups, shares: np.ndarray, scores: np.ndarray, q: float) 
 def mixture_weights(members: Grouping, shares: np.ndarray, n: int) -> np.ndarray:
     """The weight of each item in Σ w_g ρ_g, an item of several groups counted in each of them."""
     sizes = np.diff(members.starts)
-    item_weights = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
-    weights = np.bincount(members.items, weights=item_weights * np.repeat(shares, sizes), minlength=n)
+    weights = np.bincount(members.items, weights=members.shares * np.repeat(shares, sizes), minlength=n)
     return weights / weights.sum()
 
 
@@ -137,9 +136,7 @@ def _membership_matrix(members: Grouping, n: int) -> Any:
     """The sparse matrix groups × items of the weights of the items in each group."""
     from scipy import sparse
 
-    sizes = np.diff(members.starts)
-    item_weights = np.repeat(1 / np.maximum(sizes, 1), sizes) if members.weights is None else members.weights
-    return sparse.csr_array((item_weights, members.items, members.starts), shape=(len(sizes), n))
+    return sparse.csr_array((members.shares, members.items, members.starts), shape=(len(members.labels), n))
 
 
 def _products_from_features(features: Features, members: Grouping, shares: Any) -> np.ndarray:
