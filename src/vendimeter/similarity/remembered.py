@@ -144,6 +144,7 @@ class _Memory:
                 self.first, self.group = np.unique(group, return_index=True)[1], group
         self.values: np.ndarray | None = None
         self.is_complete = False
+        self._checked: set[bytes] = set()  # which items have been compared with each other in both orders
         self._lock = threading.RLock()
 
     def _distinct(self, positions: np.ndarray) -> np.ndarray:
@@ -200,6 +201,8 @@ class _Memory:
 
     def _complete(self, items: np.ndarray) -> None:
         """Compute what is not known of the similarities of these distinct items with each other."""
+        if items.tobytes() in self._checked:
+            return
         everything = len(items) == len(self.first)
         square = np.ix_(items, items)
         source = self.source
@@ -217,6 +220,7 @@ class _Memory:
                 source.compare(block, block.T, self.first[items], self.first[items])
         else:
             self._complete_triangle(items)
+        self._checked.add(items.tobytes())
         if everything:
             self.is_complete = True
 
