@@ -161,6 +161,7 @@ OPTIONS = table("""
     compare table.csv --column t --by g --reference z → There are: 'x', 'y'
     compare table.csv --column t --by z → called 'z'
     compare wide.npy narrow.npy → shapes (2,), (3,)
+    compare narrow.npy zero.npy → group 'zero.npy': item 0 (row 0 of 'zero.npy') is all zeros
     compare good.txt one.txt --q 0,1 → names 2 orders
     compare good.txt one.txt --size 1 → 1 is not in the range
     compare good.txt one.txt --size 99 → size=99

@@ -100,8 +100,9 @@ def compare(
             arguments["reference"] = resolve_reference(reference, list(collections), files)
             arguments["pairs"] = pairs or (reference is None and len(collections) <= MAX_ALL_PAIRS)
             with work.explain_errors(opened):
-                samples = {name: bare_samples(collection) for name, collection in collections.items()}
-                result = vm.compare(samples, kernel, **arguments)
+                for collection in collections.values():
+                    bare_samples(collection)  # refuses what several collections cannot have
+                result = vm.compare(collections, kernel, **arguments)
     source = Source(files, opened.first.kind, opened.guessed, repr(as_kernel(kernel)), count, left_out)
     answer = Answer("compare", result.to_dict(), result.summary(), _sheets(result), source, running.seed)
     emit(work.add_warnings(answer, warning_texts), output, running.quiet)

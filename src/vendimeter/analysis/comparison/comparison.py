@@ -538,8 +538,9 @@ def _group_notes(groups: Groups) -> list[str]:
         notes.append(f"{_list_labels(empty)} {'is' if len(empty) == 1 else 'are'} empty.")
     if groups.shared:
         notes.append("Groups share items; an item of several groups counts in each of them.")
-    if groups.diversity.left_out:
-        notes.append(f"{groups.diversity.left_out:,} records were left out on reading.")
+    left_out = groups.diversity.left_out
+    if left_out:
+        notes.append(f"{left_out:,} {'record was' if left_out == 1 else 'records were'} left out on reading.")
     return notes
 
 
