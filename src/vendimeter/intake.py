@@ -371,11 +371,12 @@ def named_groups(groups: Any, kernel: Any, weights: Any = None) -> tuple[Named, 
         raise unknown("collection (in weights)", unexpected, labels)
     collections = []
     for label, items in zip(labels, parts, strict=True):
-        samples, size = passed[label] if isinstance(passed, Mapping) else items, length(items)
+        samples, size, shares = passed[label] if isinstance(passed, Mapping) else items, length(items), None
         given = samples.probabilities() if isinstance(samples, Collection) else None
-        given = (weights or {}).get(label, given)
-        with in_group(label):
-            shares = probabilities(given, None, size)[0] if size else None
+        given = weights.get(label, given) if weights else given
+        if given is not None and size:
+            with in_group(label):
+                shares, _ = probabilities(given, None, size)
         collections.append(Named(label, samples, items, size, shares))
     return tuple(collections)
 
