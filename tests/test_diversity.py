@@ -151,7 +151,7 @@ def test_questions_about_groups_answer_as_the_functions_do() -> None:
 
 
 def test_the_whole_of_a_comparison_is_the_score_that_is_kept() -> None:
-    x, by = np.random.default_rng(0).standard_normal((60, 4)), np.arange(60) % 4
+    x, by = np.random.default_rng(0).standard_normal((60, 4)), np.repeat(["x", "y"], [20, 40])
     for options in ({}, {"counts": np.arange(60) % 5}, {"weights": np.arange(60) / 1770}):
         d = vm.Diversity(x, by=by, **options)
         score = d.score()
