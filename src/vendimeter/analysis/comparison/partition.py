@@ -53,7 +53,7 @@ def partition(groups: Groups, shares: np.ndarray, scores: np.ndarray, q: float) 
     diversity, similarity, members = groups.diversity, groups.similarity, groups.members
     weights = mixture_weights(members, shares, similarity.n)
     own = None if diversity.has_rows else diversity.shares
-    if diversity.keeps and own is not None and np.allclose(weights, own, rtol=ROUNDING, atol=0):
+    if own is not None and np.allclose(weights, own, rtol=ROUNDING, atol=0):
         plan, solution = diversity.solve([q])
     else:
         uniform = bool((weights == weights[0]).all())
