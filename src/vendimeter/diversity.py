@@ -27,7 +27,8 @@ from vendimeter.intake import Source, is_several, joined_source, source_of, take
 from vendimeter.kernels import Embed, Kernel, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
-from vendimeter.options import COSINE, SEED, bytes_shown, check_progress, check_rng
+from vendimeter.options import COSINE, SEED, check_progress, check_rng
+from vendimeter.present.numbers import format_bytes
 from vendimeter.present.progress import Progress, showing
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import Profile, html_table, to_score
@@ -391,7 +392,7 @@ class Diversity:
 
     def _repr_html_(self) -> str:
         rows = [("items", self._describe()), ("kernel", repr(self.kernel))]
-        kept = [(one.name, f"{bytes_shown(one.bytes)}, {one.seconds:.2g} s") for one in self.kept()]
+        kept = [(one.name, f"{format_bytes(one.bytes)}, {one.seconds:.2g} s") for one in self.kept()]
         return html_table([*rows, *((f"kept: {name}", size) for name, size in kept)])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -726,7 +727,7 @@ class Diversity:
             size += sum(part.nbytes for part in parts[-1])
             if size > limit:
                 raise TooLargeError(
-                    f"the pairs with a similarity of {cut:g} or more take more than {bytes_shown(limit)}, which is "
+                    f"the pairs with a similarity of {cut:g} or more take more than {format_bytes(limit)}, which is "
                     "what is left of the memory; expected fewer. Take a higher threshold, more memory, or "
                     "vendimeter.duplicates, which holds no list of pairs."
                 )

@@ -35,6 +35,7 @@ from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.messages import brief, in_group, shape_of, unknown
 from vendimeter.options import check_rng
+from vendimeter.present.numbers import count_of
 from vendimeter.similarity import Features, Similarity
 
 __all__ = [
@@ -192,7 +193,7 @@ class Source:
             count = len(set(to_list(self.by)))
         except TypeError:  # sets of labels
             return ", by sets of labels"
-        return f", by {count:,} group{'' if count == 1 else 's'}"
+        return f", by {count_of(count, 'group')}"
 
 
 @dataclass(frozen=True, eq=False)

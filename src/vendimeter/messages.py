@@ -18,7 +18,6 @@ __all__ = [
     "about",
     "brief",
     "check_characters",
-    "digits",
     "group_name",
     "in_group",
     "printable",
@@ -85,13 +84,6 @@ def check_characters(text: str, what: str, item: int | None = None) -> None:
 def shape_of(shape: Iterable[int]) -> str:
     """A shape as NumPy writes it, in plain whole numbers: (3, 4)."""
     return str(tuple(map(int, shape)))
-
-
-def digits(value: float) -> str:
-    """A number with all the digits that tell it from its neighbours: 1.0000001 must not be shown as 1."""
-    value = float(value)
-    short = f"{value:.6g}"
-    return short if float(short) == value else repr(value)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ __all__ = [
     "SEED",
     "as_number",
     "byte_count",
-    "bytes_shown",
     "check_confidence",
     "check_flag",
     "check_progress",
@@ -122,12 +121,3 @@ def byte_count(value: Any, name: str) -> int:
             f"{name}={brief(value)}; expected a number of bytes, or a text such as '4 GiB'.", option=name
         )
     return int(number * _UNITS[unit])
-
-
-def bytes_shown(count: float) -> str:
-    """A number of bytes for people: 3.5 GiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"

@@ -15,7 +15,7 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.errors import UnansweredError, UnknownNameError
-from vendimeter.results.score import duration, percentage
+from vendimeter.present.numbers import format_confidence, format_duration
 from vendimeter.spectrum import Eigenvalues
 
 K = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1.0]])
@@ -270,10 +270,10 @@ def test_confidence_is_never_rounded_up():
         0.95: "95%", 0.9: "90%", 0.5: "50%", 0.999999: "99.9999%", 1 - 1e-6: "99.9999%", 0.99: "99%", 0.9973: "99.7%",
         0.9500000000000001: "95%", 0.999: "99.9%", 1 - 1e-12: "99.9999999999%", 0.0: "0%", 0.997: "99.7%",
     }  # fmt: skip
-    assert {value: percentage(value) for value in shown} == shown
+    assert {value: format_confidence(value) for value in shown} == shown
     for value in (0.9999999999999999, 0.99999999999, 0.949999999, 0.123456, 0.99951):
-        assert float(percentage(value)[:-1]) / 100 <= value
-        assert percentage(value) != "100%"
+        assert float(format_confidence(value)[:-1]) / 100 <= value
+        assert format_confidence(value) != "100%"
 
 
 def test_durations():
@@ -282,4 +282,4 @@ def test_durations():
         59.4: "59 s", 59.9: "1 min", 90: "1.5 min", 3500: "58 min", 3599: "1 h", 86_400: "24 h", 172_800: "2 days",
         1e6: "12 days", 1e9: "11,574 days",
     }  # fmt: skip
-    assert {value: duration(value) for value in shown} == shown
+    assert {value: format_duration(value) for value in shown} == shown

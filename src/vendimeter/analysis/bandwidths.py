@@ -30,9 +30,10 @@ from vendimeter.errors import InputError
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
 from vendimeter.messages import brief, printable
 from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
+from vendimeter.present.numbers import short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, number, scored
+from vendimeter.results.score import Score, scored
 from vendimeter.similarity import Matrix
 from vendimeter.solvers.options import Solver
 from vendimeter.spectrum import UNIT, parse_orders
@@ -120,7 +121,7 @@ class Bandwidths(Result):
         sampled = "" if self.items == self.n else f" Of {self.items:,} of {self.n:,} items, drawn at random."
         if not self.parameter:
             listed = ", ".join(
-                f"{name}: {number(s)}" for name, s in zip(self.names, self.scores, strict=True)
+                f"{name}: {short_number(s)}" for name, s in zip(self.names, self.scores, strict=True)
             )
             return f"{listed}. {self.reason[:1].upper()}{self.reason[1:]}.{sampled}"
         symbol = SYMBOLS[self.parameter]
@@ -128,13 +129,13 @@ class Bandwidths(Result):
             "No scale is suggested" if self.score is None else f"{symbol} = {self.suggested:.4g} is suggested"
         )
         if self.score is not None:
-            text += f", with a score of {number(self.score)}"
+            text += f", with a score of {short_number(self.score)}"
         text += f": {self.reason}."
         if not math.isnan(self.low):
             text += (
                 f" The score is informative, between {LOW:g} and {HIGH * self.most:,.4g}, from {symbol} = "
                 f"{self.low:.3g} to {self.high:.3g}; at the median distance, {self.median:.4g}, it is "
-                f"{number(self.median_score)}."
+                f"{short_number(self.median_score)}."
             )
         return text + sampled
 

@@ -16,7 +16,8 @@ from vendimeter.cli import options
 from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Saving, Similarity, Solving, option
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
+from vendimeter.present.numbers import digits, format_confidence, order_name, order_suffix
 from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
@@ -375,8 +376,7 @@ def _score_lists(
         "groups": group_scores["groups"],
     }
     sheets.append(replace(describe_result(scores)[1][0], visible=()))
-    order = "" if float(scores.q) == 1 else f" of order {scores.q:g}"
-    words = f"Mean Vendi Score{order} over {len(scores):,} lists"
+    words = f"Mean Vendi Score{order_suffix(float(scores.q), order_name)} over {len(scores):,} lists"
     if mean_scores.left_out:
         words += f"; {mean_scores.left_out:,} of them empty, and left out"
     return Answer("score", result, words, sheets, work.source_of(files, opened, len(samples)), running.seed)
@@ -413,16 +413,15 @@ def _order_number(q: float) -> float | int:
 
 
 def _describe_score(score: Any) -> str:
-    from vendimeter.results.score import percentage
-
-    name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {score.q:g}"
     low, high = score.bounds
     is_narrow = score.half_width <= 1e-6 * score
     within = (
         f"is within {score.half_width:.0e} of that" if is_narrow else f"lies between {low:.6g} and {high:.6g}"
     )
     claim = (
-        f"with {percentage(score.confidence)} confidence" if score.level == "probabilistic" else score.level
+        f"with {format_confidence(score.confidence)} confidence"
+        if score.level == "probabilistic"
+        else score.level
     )
     bounds_sentence = f"The exact score {within} ({claim})."
     if score.level == "none":
@@ -432,7 +431,8 @@ def _describe_score(score: Any) -> str:
     removed = score.diagnostics.get("removed_mass", 0.0)
     projection_sentence = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
     items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
-    return f"{name}: {score:.4f}\nAs diverse as {items}, out of {score.n:,}. {bounds_sentence}{projection_sentence}"
+    first = f"Vendi Score{order_suffix(score.q, order_name)}: {score:.4f}"
+    return f"{first}\nAs diverse as {items}, out of {score.n:,}. {bounds_sentence}{projection_sentence}"
 
 
 def _describe_groups(groups: Any) -> tuple[str, list[Sheet]]:

@@ -18,6 +18,7 @@ from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
 from vendimeter.messages import unknown
 from vendimeter.options import byte_count
+from vendimeter.present.numbers import count_of
 from vendimeter.present.progress import showing
 from vendimeter.present.terminal import is_terminal, say
 from vendimeter.spectrum import parse_orders
@@ -121,7 +122,7 @@ def describe_reading(opened: Input, reading: Reading, count: int) -> str:
 def describe_count(collection: Collection, count: int | None = None, more: str = "") -> str:
     """The number of samples in words, and of broken records that were left out, with the first of them."""
     count = len(collection) if count is None else count
-    about = f"{count:,} {'list' if collection.is_group else 'item'}{'' if count == 1 else 's'}{more}"
+    about = count_of(count, "list" if collection.is_group else "item") + more
     skipped = collection.skipped
     if skipped.count:
         place, reason = skipped.records[0]

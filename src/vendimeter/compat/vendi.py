@@ -19,8 +19,9 @@ from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import DiagonalError, EmptyError, InputError, MatrixError
 from vendimeter.kernels import Cosine, FromFunction, Precomputed, as_kernel
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
 from vendimeter.options import as_number
+from vendimeter.present.numbers import digits
 from vendimeter.results.score import Score
 from vendimeter.similarity import FeatureRows, Matrix, Similarity
 from vendimeter.solvers.sums import power_sum

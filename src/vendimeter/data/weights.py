@@ -12,7 +12,8 @@ from vendimeter.data.arrays import is_frame_column, is_sparse, is_table, refuse_
 from vendimeter.data.devices import is_foreign, local, numpy_dtype, to_host
 from vendimeter.data.tables import matrix
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits, shape_of
+from vendimeter.messages import brief, shape_of
+from vendimeter.present.numbers import digits
 
 __all__ = ["Weights", "check_sum", "probabilities", "raw_weights"]
 

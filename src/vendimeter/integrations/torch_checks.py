@@ -15,8 +15,9 @@ from vendimeter.errors import (
     MatrixError,
     UnknownNameError,
 )
-from vendimeter.messages import brief, digits, shape_of, unknown
+from vendimeter.messages import brief, shape_of, unknown
 from vendimeter.optional import require
+from vendimeter.present.numbers import digits
 
 if TYPE_CHECKING:
     import torch

@@ -18,7 +18,8 @@ from vendimeter.data.collection import Place
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
+from vendimeter.present.numbers import digits
 
 if TYPE_CHECKING:
     from vendimeter.io.reading import ColumnSelection

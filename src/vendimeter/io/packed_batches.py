@@ -16,7 +16,7 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 
 __all__ = ["Blocks", "Limit", "Mapped", "Messages"]
 
@@ -179,8 +179,8 @@ class Limit:
         self._check(f"{self.file} has", self._unpacked_bytes, packed)
         if rows < 0 or VALUE_BYTES * self._rows > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
-                f"{self.file} has {bytes_shown(packed)} and says that it holds {self._rows:,} rows, more than that can "
-                f"stand for: it may be made to fill the memory. If you trust it, see that {RAISED}."
+                f"{self.file} has {format_bytes(packed)} and says that it holds {self._rows:,} rows, more than that "
+                f"can stand for: it may be made to fill the memory. If you trust it, see that {RAISED}."
             )
 
     @property
@@ -191,8 +191,8 @@ class Limit:
     def _check(self, beginning: str, unpacked_bytes: int, packed: int) -> None:
         if unpacked_bytes > self.file.max_record + LARGEST_RATIO * packed:
             raise InputError(
-                f"{beginning} {bytes_shown(packed)} and says that it unpacks to "
-                f"{bytes_shown(unpacked_bytes)}, more than "
+                f"{beginning} {format_bytes(packed)} and says that it unpacks to "
+                f"{format_bytes(unpacked_bytes)}, more than "
                 f"{LARGEST_RATIO} times as much: it may be made to fill the memory. If you trust it, write it again "
                 f"without compression, or see that {RAISED}."
             )

@@ -19,7 +19,7 @@ from vendimeter.data import arrow
 from vendimeter.errors import InputError
 from vendimeter.io.sources import RAISED, VALUE_BYTES, File
 from vendimeter.messages import brief
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 
 __all__ = ["PART_BYTES", "Contents", "Plan", "plan_of"]
 
@@ -496,7 +496,7 @@ def _bytes_per_row(summary: _ChunkSummary, leaf: Leaf, rows: int, file: File, fi
         raise InputError(
             f"{file} has a list of {summary.longest_list:,} values in the column {brief(leaf.column)}, "
             f"among rows {first_row:,} "
-            f"to {first_row + rows - 1:,}; expected a record of at most {bytes_shown(file.max_record)}, "
+            f"to {first_row + rows - 1:,}; expected a record of at most {format_bytes(file.max_record)}, "
             f"unless {RAISED}."
         )
     mean = summary.unpacked / rows
@@ -520,8 +520,8 @@ def _summarize(opened: Any, chunk: Chunk, leaf: Leaf, file: File) -> _ChunkSumma
     for page in _pages(opened, chunk):
         if page.unpacked > page_limit and page.unpacked > PAGE_RATIO * page.packed:
             raise InputError(
-                f"{file} has a page of {bytes_shown(page.packed)} in the column {brief(leaf.column)} that unpacks to "
-                f"{bytes_shown(page.unpacked)}: it may be made to fill the memory. If you trust it, see that {RAISED}."
+                f"{file} has a page of {format_bytes(page.packed)} in the column {brief(leaf.column)} that unpacks to "
+                f"{format_bytes(page.unpacked)}: it may be made to fill the memory. If you trust it, see that {RAISED}."
             )
         summary.packed += page.packed
         if page.kind == DICTIONARY:

@@ -24,7 +24,7 @@ from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
 from vendimeter.messages import brief, printable
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 
 __all__ = [
     "RecordBatches",
@@ -179,7 +179,7 @@ class RecordBatches(Reader):
                 (self._unpacked_bytes, LARGEST_RATIO) if is_too_much else (self._copied_bytes, COPIED_RATIO)
             )
             raise InputError(
-                f"{self.file} has {bytes_shown(file_bytes)} and its rows stand for {bytes_shown(total)} "
+                f"{self.file} has {format_bytes(file_bytes)} and its rows stand for {format_bytes(total)} "
                 "so far, more than "
                 f"{ratio} times as much: it may be made to fill the memory, and is refused unless {RAISED}."
             )
@@ -309,7 +309,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise InputError(
-                f"{printable(path)!r} has more than {bytes_shown(LARGEST_JSON)}, which is no description."
+                f"{printable(path)!r} has more than {format_bytes(LARGEST_JSON)}, which is no description."
             )
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -25,7 +25,7 @@ from typing import Any
 
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.messages import brief, printable
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 
 __all__ = [
     "CHUNK",
@@ -245,8 +245,8 @@ class File:
 
     def too_large(self, size: float | None = None, limit: int | None = None) -> str:
         """What is wrong with a record of this many bytes, or of more than the limit, after its place in a message."""
-        allowed = bytes_shown(self.record_limit if limit is None else limit)
-        seen = f"more than {allowed}" if size is None else bytes_shown(size)
+        allowed = format_bytes(self.record_limit if limit is None else limit)
+        seen = f"more than {allowed}" if size is None else format_bytes(size)
         return f"has {seen}; expected a record of at most {allowed}, unless {RAISED}"
 
     def record_limit_of(self, packed: int) -> int:

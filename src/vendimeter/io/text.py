@@ -15,7 +15,7 @@ from vendimeter.io.base import Sequential
 from vendimeter.io.sources import RAISED, RECORD_PART, File, begins_object
 from vendimeter.io.text_forms import parse_number, record_kind
 from vendimeter.messages import brief
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 
 __all__ = ["Delimited", "Fasta", "Lines", "Smiles"]
 
@@ -366,7 +366,7 @@ class Delimited(Sequential):
                 _, line, line_fault = following
                 at, size, fault = 0, size + 1 + len(line), fault or line_fault
                 if size > self.file.record_limit:
-                    pieces, limit = [], bytes_shown(self.file.record_limit)
+                    pieces, limit = [], format_bytes(self.file.record_limit)
                     fault = fault or (
                         f"goes on for more than {limit} in a quoted cell; expected the quote to be "
                         "closed, and a record "

@@ -21,8 +21,9 @@ from vendimeter.data import tables
 from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import as_like, concat, namespace
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
 from vendimeter.options import as_number
+from vendimeter.present.numbers import digits
 from vendimeter.similarity import Calls, FeatureRows, Features, Index, Matrix, Pairwise, Similarity
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT

@@ -25,7 +25,8 @@ from vendimeter.data.devices import (
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels.base import Kernel
 from vendimeter.kernels.vectors import check_scale
-from vendimeter.messages import brief, digits, shape_of
+from vendimeter.messages import brief, shape_of
+from vendimeter.present.numbers import digits
 from vendimeter.similarity import Matrix
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT

@@ -13,7 +13,8 @@ from vendimeter.data.arrays import as_list, as_rows, is_sparse, unwrapped
 from vendimeter.data.devices import is_foreign, is_real, namespace, numpy_dtype, to_host
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel, multiply, multiply_features
-from vendimeter.messages import brief, digits, shape_of
+from vendimeter.messages import brief, shape_of
+from vendimeter.present.numbers import digits
 from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.spectrum import UNIT
 

@@ -22,7 +22,8 @@ from vendimeter.data.arrays import (
 from vendimeter.data.devices import concat, is_foreign, is_real, namespace, to_host
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
+from vendimeter.present.numbers import digits
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.spectrum import UNIT
 

@@ -45,9 +45,10 @@ from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.kernels.base import multiply_features
 from vendimeter.kernels.probabilities import channels_of
-from vendimeter.messages import brief, digits, shape_of
+from vendimeter.messages import brief, shape_of
 from vendimeter.metrics.samples import opened, weights_of
 from vendimeter.options import check_flag, check_rng, generator, whole_number
+from vendimeter.present.numbers import digits
 from vendimeter.results.base import Figure
 from vendimeter.similarity import FeatureRows, Features, Index
 from vendimeter.spectrum import hill as hill_number

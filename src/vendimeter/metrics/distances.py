@@ -41,7 +41,7 @@ from vendimeter.data.devices import (
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.metrics.features import wide_block
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 from vendimeter.present.progress import Progress
 
 __all__ = ["Bounds", "Points", "Precision", "Space", "Tile", "along", "length"]
@@ -94,7 +94,8 @@ class Space:
         min_memory = 128 * self.width + 4096
         if memory < min_memory:
             raise InputError(
-                f"memory={brief(memory)}; expected at least {bytes_shown(min_memory)} for rows of {self.width} columns."
+                f"memory={brief(memory)}; expected at least {format_bytes(min_memory)} for rows of {self.width} "
+                "columns."
             )
         self._block_bytes = min(DEVICE_BYTES if gpu else BLOCK_BYTES, memory // 8)
         self._direct_bytes = min(DEVICE_BYTES // 4 if gpu else DIRECT_BYTES, memory // 8)

@@ -27,7 +27,8 @@ from vendimeter.metrics.moments import (
     pivot_noise,
 )
 from vendimeter.metrics.samples import opened
-from vendimeter.options import byte_count, bytes_shown
+from vendimeter.options import byte_count
+from vendimeter.present.numbers import format_bytes
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
 
@@ -172,8 +173,8 @@ def _check(left: Any, right: Any, budget: int) -> None:
     needed = 8 * (2 * math.prod(sizes) + (sum(gaussian) + 6 * any(gaussian)) * width**2)
     if needed > budget:
         raise TooLargeError(
-            f"{METRIC} of features with {width} columns needs about {bytes_shown(needed)} here, and "
-            f"{bytes_shown(budget)} are allowed; expected fewer columns. Reduce them first, for example by a random "
+            f"{METRIC} of features with {width} columns needs about {format_bytes(needed)} here, and "
+            f"{format_bytes(budget)} are allowed; expected fewer columns. Reduce them first, for example by a random "
             f"projection, or allow more: memory='{math.ceil(needed / 2**20)} MiB'."
         )
 

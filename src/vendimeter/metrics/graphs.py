@@ -11,8 +11,9 @@ import numpy as np
 
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError, UnansweredError
-from vendimeter.messages import brief, digits
-from vendimeter.options import COSINE, SEED, as_number, byte_count, bytes_shown, generator
+from vendimeter.messages import brief
+from vendimeter.options import COSINE, SEED, as_number, byte_count, generator
+from vendimeter.present.numbers import digits, format_bytes
 from vendimeter.results.base import Count
 from vendimeter.solvers.edges import Entries, join_components, within
 
@@ -176,7 +177,7 @@ class _EdgeList:
         self._count += len(i)
         if self._count > self._max_edges:
             raise TooLargeError(
-                f"the graph has more than {self._max_edges:,} edges, and memory={bytes_shown(self._memory)} holds no "
+                f"the graph has more than {self._max_edges:,} edges, and memory={format_bytes(self._memory)} holds no "
                 "more of them; expected fewer. Raise the threshold, or memory, or pass eigenvalues=0: the components "
                 "alone need no edges in memory."
             )

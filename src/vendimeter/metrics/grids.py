@@ -13,10 +13,11 @@ from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import to_host
 from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.metrics.features import feature_rows, numbers_of, wide_block
 from vendimeter.metrics.samples import opened
 from vendimeter.options import as_number, whole_number
+from vendimeter.present.numbers import digits
 from vendimeter.results.base import Figure
 
 __all__ = ["GridCoverage", "grid_coverage"]

@@ -23,10 +23,11 @@ from vendimeter.errors import (
     MismatchError,
     TooLargeError,
 )
-from vendimeter.messages import about, brief, digits, shape_of
+from vendimeter.messages import about, brief, shape_of
 from vendimeter.metrics.features import feature_rows, wide_block
 from vendimeter.metrics.samples import opened
-from vendimeter.options import as_number, bytes_shown
+from vendimeter.options import as_number
+from vendimeter.present.numbers import digits, format_bytes
 
 __all__ = [
     "EPSILON",
@@ -328,7 +329,7 @@ def _check_width(width: int) -> None:
     if width > MOST_COLUMNS:
         raise TooLargeError(
             f"the features have {width} columns, and a matrix of {width}×{width} would take "
-            f"{bytes_shown(8 * width**2)}; expected at most {MOST_COLUMNS} columns. Reduce them first, for example by "
+            f"{format_bytes(8 * width**2)}; expected at most {MOST_COLUMNS} columns. Reduce them first, for example by "
             "a random projection."
         )
 

@@ -15,9 +15,10 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, is_gpu, move, namespace, no_gradients, to_host, transposed
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits
+from vendimeter.messages import brief
 from vendimeter.metrics.features import numbers_of, vector_sets, wide_block
 from vendimeter.options import as_number, check_progress, check_rng, generator, whole_number
+from vendimeter.present.numbers import digits
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figures
 

@@ -33,6 +33,7 @@ from vendimeter.metrics import (
 )
 from vendimeter.metrics.inputs import CLASSES, MOLECULES, OF_MOLECULES, SIMILARITY, TEXTS, VECTORS, Row
 from vendimeter.metrics.texts import mean_over_groups
+from vendimeter.present.numbers import order_name
 from vendimeter.present.tables import (
     COMPUTED,
     DOWN,
@@ -45,7 +46,7 @@ from vendimeter.present.tables import (
     Column,
 )
 from vendimeter.results.base import Figures
-from vendimeter.results.score import Score, order_name
+from vendimeter.results.score import Score
 
 __all__ = ["METRICS", "SCORE", "Entry", "cell_of", "check_options", "columns_of"]
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, digits, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_flag
-from vendimeter.results.score import data_frame, html_table, number, order_name
+from vendimeter.present.numbers import digits, order_name, short_number
+from vendimeter.results.score import data_frame, html_table
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums
 from vendimeter.spectrum import parse_order, parse_orders
 
@@ -289,7 +290,7 @@ class SimilarityProfile(Mapping[float, float]):
         return np.array(list(self._diversities.values()))
 
     def _formatted_rows(self) -> list[tuple[object, ...]]:
-        return [(order_name(q), number(diversity)) for q, diversity in self._diversities.items()]
+        return [(order_name(q), short_number(diversity)) for q, diversity in self._diversities.items()]
 
     def __repr__(self) -> str:
         entries = ", ".join(f"{q}: {diversity}" for q, diversity in self._formatted_rows())

@@ -15,7 +15,8 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import whole_number
 from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend
-from vendimeter.results.score import Score, number, order_name
+from vendimeter.present.numbers import order_name, order_suffix, short_number
+from vendimeter.results.score import Score
 
 if TYPE_CHECKING:
     from vendimeter.analysis.decomposition.contributions import Contributions
@@ -57,7 +58,7 @@ def _duplicates_title(duplicates: Duplicates) -> str:
     lines = f"{duplicates.copies:,} of {duplicates.n:,} items are near copies "
     lines += f"(joined by similarities ≥ {duplicates.threshold:g})"
     if duplicates.score is not None and duplicates.without is not None and duplicates.copies:
-        lines += f"\nscore {number(duplicates.score)}, without them {number(duplicates.without)}"
+        lines += f"\nscore {short_number(duplicates.score)}, without them {short_number(duplicates.without)}"
     if duplicates.method != "exact":
         lines += f"\nabout {np.floor(1000 * duplicates.recall) / 10:g}% of those at the threshold are found"
     return lines
@@ -142,7 +143,7 @@ def plot_contributions(
     weighted_count = int(np.count_nonzero(contributions.weights))
     mean, top = float(contributions.values.sum()) / weighted_count, float(contributions.values.max())
     handles = [ax.axhline(mean, color=GREY, linewidth=1, linestyle="--", zorder=1)]
-    labels = [f"mean: {number(mean)}"]
+    labels = [f"mean: {short_number(mean)}"]
     # Of few samples none is both; of samples that are alike none is rarer than the others.
     marked_count = min(marked_count, weighted_count // 2) if top else 0
     for extreme_items, colour, marker, description in (
@@ -180,7 +181,7 @@ def plot_written(written: WrittenContributions, ax: Any = None) -> Display:
     ax.fill_between(ranks, shares, color=PALETTE[0], alpha=0.25, linewidth=0)
     ax.plot(ranks, shares, color=PALETTE[0], linewidth=1.5)
     line = ax.axhline(mean, color=GREY, linewidth=1, linestyle="--")
-    legend(ax, [line], [f"mean: {number(mean)}"], loc="lower right", fontsize="small")
+    legend(ax, [line], [f"mean: {short_number(mean)}"], loc="lower right", fontsize="small")
     _label_shares(ax, written.score, written.rows, top)
     ax.set_xlim(1, max(written.rows, 2))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -194,7 +195,7 @@ def _label_shares(ax: Any, score: Score, n: int, top: float) -> None:
     name = "entropy" if score.q == 1 else f"entropy of order {order_name(score.q)}"
     ax.set_xlabel("samples, by their share")
     ax.set_ylabel(f"share of the {name}")
-    ax.set_title(f"{number(score)} effectively different items of {n:,}", fontsize="medium")
+    ax.set_title(f"{short_number(score)} effectively different items of {n:,}", fontsize="medium")
 
 
 def _item_namer(names: Any, count: int) -> Any:
@@ -261,8 +262,10 @@ def plot_weights(reweighting: Reweighting, ax: Any = None) -> Display:
     ax.plot(
         counts, counts / n, color=GREY, linestyle="--", linewidth=1.4, label=f"equal weights, of {n:,} items"
     )
-    order = "" if reweighting.score.q == 1 else f" of order {order_name(reweighting.score.q)}"
-    name = f"greatest diversity, score{order}: {number(reweighting.score)} ({number(reweighting.uniform)} before)"
+    name = (
+        f"greatest diversity, score{order_suffix(reweighting.score.q, order_name)}: {short_number(reweighting.score)} "
+        f"({short_number(reweighting.uniform)} before)"
+    )
     ax.plot(counts, cumulative_weights[counts], color=PALETTE[0], linewidth=2.0, label=name)
     if n > LOG_FROM:
         ax.set_xscale("log")

@@ -20,7 +20,7 @@ from vendimeter.plots.style import (
     legend,
     ticks,
 )
-from vendimeter.results.score import order_name, percentage
+from vendimeter.present.numbers import format_confidence, order_name, order_suffix
 
 if TYPE_CHECKING:
     from vendimeter.analysis.comparison.comparison import Comparison
@@ -93,7 +93,7 @@ def ranking(comparison: Comparison, ax: Any = None) -> Display:
             linewidth=1.4,
             zorder=3,
         )
-        interval = f", {percentage(comparison.confidence)} interval" if has_intervals else ""
+        interval = f", {format_confidence(comparison.confidence)} interval" if has_intervals else ""
         handles, names = [dots, *handles], [f"{comparison.size:,} items of each{interval}", *names]
     labels = [
         f"{label_text(comparison.labels[g], NAME_LENGTH)} ({comparison.sizes[g]:,})" for g in drawn.tolist()
@@ -105,7 +105,7 @@ def ranking(comparison: Comparison, ax: Any = None) -> Display:
         _mark_gap(ax, gap, len(order) - len(drawn), "groups")
     ax.grid(axis="x", color=LIGHT, linewidth=0.5)
     ax.set_axisbelow(True)
-    score_name = "Vendi Score" if comparison.q == 1 else f"Vendi Score of order {order_name(comparison.q)}"
+    score_name = f"Vendi Score{order_suffix(comparison.q, order_name)}"
     missing = len(rarefied) - len(order)
     if missing:
         score_name += f" ({missing:,} group{'s' * (missing > 1)} of fewer items not shown)"

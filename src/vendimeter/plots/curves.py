@@ -14,7 +14,7 @@ import numpy as np
 from vendimeter.analysis.scale_curves import LOW
 from vendimeter.analysis.selection.methods import METHODS, NAMES
 from vendimeter.plots.style import GREY, LIGHT, PALETTE, Display, axes, ticks
-from vendimeter.results.score import number, order_name, percentage
+from vendimeter.present.numbers import format_confidence, order_name, order_suffix, short_number
 
 if TYPE_CHECKING:
     from vendimeter.analysis.bandwidths import Bandwidths
@@ -71,9 +71,8 @@ def curve(rarefaction: Rarefaction, ax: Any = None) -> Display:
         f"all {rarefaction.n:,} {'items with their weights' if weighted else 'samples'}: {rarefaction.score:.4g}"
     )
     _draw_population(ax, rarefaction, handles, names)
-    order = "" if rarefaction.q == 1 else f" of order {order_name(rarefaction.q)}"
     ax.set_xlabel("samples")
-    ax.set_ylabel(f"Vendi Score{order}")
+    ax.set_ylabel(f"Vendi Score{order_suffix(rarefaction.q, order_name)}")
     ax.grid(axis="y", color=LIGHT, linewidth=0.5)
     ax.set_axisbelow(True)
     ax.legend(handles, names, frameon=False, fontsize="small", loc="best")
@@ -112,7 +111,7 @@ def _draw_population(ax: Any, rarefaction: Rarefaction, handles: list[Any], name
         mark = ax.errorbar(
             [x], [population.estimate], yerr=error_bars, fmt="s", color=PALETTE[1], markersize=5, capsize=4
         )
-        confidence = percentage(population.confidence)
+        confidence = format_confidence(population.confidence)
         names.append(f"population: {population:.4g}, {confidence} interval {low:.4g} … {high:.4g}")
     handles.append(mark)
     ax.axvline(math.sqrt(POPULATION_OFFSET) * rarefaction.n, color=LIGHT, linewidth=1, zorder=0)
@@ -151,9 +150,8 @@ def plot_selection(selection: Selection, ax: Any = None) -> Display:
         ax.axhline(
             float(selection.whole), color="black", linewidth=0.9, zorder=1, label=f"all {selection.n:,} items"
         )
-    order = "" if selection.score.q == 1 else f" of order {order_name(selection.score.q)}"
     ax.set_xlabel("items chosen")
-    ax.set_ylabel(f"Vendi Score{order}")
+    ax.set_ylabel(f"Vendi Score{order_suffix(selection.score.q, order_name)}")
     ax.set_ylim(bottom=0)
     ax.set_xlim(0, selection.k + max(1, 0.03 * selection.k))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -215,7 +213,7 @@ def _draw_scale_curve(ax: Any, bandwidths: Bandwidths) -> None:
     )
     if bandwidths.score is not None:
         ax.axvline(bandwidths.suggested, color=PALETTE[1], lw=1)
-        label = f"suggested, {symbol} = {bandwidths.suggested:.3g}: {number(bandwidths.score)}"
+        label = f"suggested, {symbol} = {bandwidths.suggested:.3g}: {short_number(bandwidths.score)}"
         ax.plot(bandwidths.suggested, bandwidths.score, "D", color=PALETTE[1], ms=7, label=label)
     else:
         ax.plot([], [], " ", label="no scale suggested")
@@ -223,7 +221,7 @@ def _draw_scale_curve(ax: Any, bandwidths: Bandwidths) -> None:
     ax.set_ylim(min(0.8, top**-0.09), 1.35 * top)
     _score_ticks(ax, bandwidths.most)
     ax.set_xlabel(symbol)
-    ax.set_ylabel("score" if bandwidths.q == 1 else f"score of order {bandwidths.q:g}")
+    ax.set_ylabel(f"score{order_suffix(bandwidths.q, order_name)}")
     ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.92), fontsize="small")
     if bandwidths.items < bandwidths.n:
         ax.set_title(
@@ -246,7 +244,7 @@ def _draw_kernel_bars(ax: Any, bandwidths: Bandwidths) -> None:
     ax.barh(positions, bandwidths.scores, color=colours)
     for position, score in zip(positions, bandwidths.scores, strict=True):
         ax.annotate(
-            number(score),
+            short_number(score),
             (float(score), float(position)),
             xytext=(3, 0),
             textcoords="offset points",
@@ -260,6 +258,4 @@ def _draw_kernel_bars(ax: Any, bandwidths: Bandwidths) -> None:
     for level in (1.0, bandwidths.most):
         ax.axvline(level, color=GREY, lw=0.8, ls=":")
     ax.set_xlim(0, 1.12 * max(bandwidths.most, float(bandwidths.scores.max())))
-    ax.set_xlabel(
-        f"{'score' if bandwidths.q == 1 else f'score of order {bandwidths.q:g}'} (dotted: 1 and {bandwidths.most:,.4g})"
-    )
+    ax.set_xlabel(f"score{order_suffix(bandwidths.q, order_name)} (dotted: 1 and {bandwidths.most:,.4g})")

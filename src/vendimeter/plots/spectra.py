@@ -11,7 +11,8 @@ import numpy as np
 from vendimeter.errors import InputError, UnansweredError
 from vendimeter.messages import brief
 from vendimeter.plots.style import PALETTE, Display, axes, legend
-from vendimeter.results.score import Profile, Score, order_name
+from vendimeter.present.numbers import order_name
+from vendimeter.results.score import Profile, Score
 from vendimeter.spectrum import Eigenvalues, Spectrum
 
 __all__ = ["profile", "spectrum"]

@@ -21,6 +21,7 @@ from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarni
 from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.messages import brief, check_characters, printable, unknown, warn
 from vendimeter.options import check_progress, check_rng
+from vendimeter.present.numbers import count_of, order_name, order_symbol
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped
 from vendimeter.reports.analyses import Analyses
@@ -40,8 +41,7 @@ from vendimeter.reports.sections import (
 )
 from vendimeter.reports.sections.metrics import check_features
 from vendimeter.reports.sections.provenance import call_of
-from vendimeter.reports.words import count_of, note, order_symbol
-from vendimeter.results.score import order_name
+from vendimeter.reports.words import note
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Report", "report"]

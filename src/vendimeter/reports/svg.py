@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 from vendimeter.messages import printable
 from vendimeter.plots.style import GREY, PALETTE
 from vendimeter.present.colours import hex_colour
+from vendimeter.present.numbers import format_percent
 from vendimeter.reports.charts import PERCENT, Axis, Layer, extent, values_of
 
 __all__ = ["svg", "ticks"]
@@ -94,7 +95,7 @@ class _Scale:
 
 def _format_tick(value: float, form: str) -> str:
     if form == PERCENT:
-        return f"{100 * value:.3g}%"
+        return format_percent(value, 3)
     text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
     return text.replace("-", "−")
 

@@ -8,21 +8,16 @@ from typing import Any
 
 from vendimeter.analysis.rarefaction.population import Population
 from vendimeter.messages import printable
+from vendimeter.present.numbers import align_decimals, format_confidence, format_number, order_symbol
 from vendimeter.reports.document import Paragraph
-from vendimeter.results.score import Score, _significant, order_name, percentage
+from vendimeter.results.score import Score
 
 __all__ = [
-    "align_decimals",
     "claim_words",
-    "count_of",
     "finite_or_none",
-    "format_number",
-    "format_share",
     "label_as_text",
     "label_name",
     "note",
-    "order_suffix",
-    "order_symbol",
     "population_sentence",
     "score_sentence",
     "strip_advice",
@@ -36,49 +31,9 @@ _ESTIMATE = re.compile(r"(?<=about )\d+\.\d+(?= effectively)")  # more digits th
 _ADVICE = re.compile(r"(?:\.\s+Pass|[:;]\s+pass)\s[^.]*\.$")
 
 
-def count_of(count: int, noun: str) -> str:
-    """A number with its noun: "1 item", "1,797 items".
-
-    Examples
-    --------
-    >>> count_of(1, "item"), count_of(1797, "item"), count_of(2, "near copy")
-    ('1 item', '1,797 items', '2 near copies')
-    """
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
-
-
 def finite_or_none(value: Any) -> float | None:
     """A number, or None where there is none."""
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def format_number(value: Any, digits: int = 4) -> str:
-    """A number with so many significant digits, or a dash.
-
-    Examples
-    --------
-    >>> format_number(23.6309), format_number(5588.2), format_number(float("nan"))
-    ('23.63', '5,588', '–')
-    """
-    if not math.isfinite(value):
-        return "–"
-    text = _significant(float(value), digits)
-    return text.replace("-", "−" if text.strip("-0.,") else "")
-
-
-def align_decimals(*values: float, digits: int = 4) -> list[str]:
-    """Format numbers that are read together, such as the ends of an interval, with the same number of decimals.
-
-    Examples
-    --------
-    >>> align_decimals(5.689, 5.5, 5.8942), align_decimals(22.1, 9.987)
-    (['5.689', '5.500', '5.894'], ['22.10', '9.99'])
-    """
-    sizes = [abs(value) for value in values if value and math.isfinite(value)]
-    decimals = max(0, digits - 1 - math.floor(math.log10(max(sizes)))) if sizes else 0
-    return [f"{value:,.{decimals}f}".replace("-", "−") if math.isfinite(value) else "–" for value in values]
 
 
 def label_name(label: Any, length: int = 40) -> str:
@@ -95,29 +50,6 @@ def label_name(label: Any, length: int = 40) -> str:
 def label_as_text(label: Any) -> str:
     """A label as text: "y / p" of a pair of labels."""
     return " / ".join(map(label_as_text, label)) if isinstance(label, tuple) else str(label)
-
-
-def format_share(share: float) -> str:
-    """A share in percent.
-
-    Examples
-    --------
-    >>> format_share(0.41634), format_share(0.01), format_share(0.00013), format_share(1.0)
-    ('41.6%', '1.0%', '0.013%', '100%')
-    """
-    if share >= 0.9995:
-        return "100%"
-    return f"{100 * share:.2g}%" if share < 0.00995 else f"{100 * share:.1f}%"
-
-
-def order_symbol(q: float) -> str:
-    """The order for people: ∞ for infinity."""
-    return "∞" if math.isinf(q) else order_name(q)
-
-
-def order_suffix(q: float) -> str:
-    """Text that names the order, such as " of order 2"; empty for order 1."""
-    return "" if q == 1 else f" of order {order_symbol(q)}"
 
 
 def claim_words(score: Score) -> tuple[str, str]:
@@ -158,8 +90,8 @@ def population_sentence(estimate: Population, *, of: str = "", total: int = 0) -
         value, low, high = align_decimals(estimate, *estimate.interval)
         return (
             f"{start} would score about {value}, between {low} and {high} with "
-            f"{percentage(estimate.confidence)} confidence: an estimate from {estimate.n:,} samples, if they were "
-            "drawn from it independently."
+            f"{format_confidence(estimate.confidence)} confidence: an estimate from {estimate.n:,} samples, if they "
+            "were drawn from it independently."
         )
     reason = _ESTIMATE.sub(lambda number: format_number(float(number[0])), estimate.refused or "")
     reason = reason.replace("there are 1 samples", "there is 1 sample")

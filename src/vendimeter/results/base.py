@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vendimeter.present.numbers import short_number
 from vendimeter.present.text import html_escaped
-from vendimeter.results.score import Score, data_frame, html_table, number, to_score
+from vendimeter.results.score import Score, data_frame, html_table, to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
 from vendimeter.solvers.solve import unclaimed
@@ -82,7 +83,7 @@ class Figure(float, Figures):
         return float.__new__(cls, value)
 
     def __repr__(self) -> str:
-        return _repr_with_value(self, number(self))
+        return _repr_with_value(self, short_number(self))
 
     __str__ = float.__repr__
 
@@ -109,13 +110,13 @@ def _repr_with_value(figure: Figures, value: str) -> str:
 def _format_field(value: Any) -> str:
     """The value of a field as text for people."""
     if isinstance(value, float):
-        return number(value)
+        return short_number(value)
     if isinstance(value, tuple):
         return f"({', '.join(map(_format_field, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key!r}: {_format_field(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, np.ndarray):
-        return f"<{len(value)} values>" if value.ndim else number(value.item())
+        return f"<{len(value)} values>" if value.ndim else short_number(value.item())
     return repr(value)
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from vendimeter.data.arrays import plain, to_list
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, printable, unknown
-from vendimeter.results.score import Profile, Score, data_frame, html_table, none_if_nan, number, order_name
+from vendimeter.present.numbers import format_bounds, order_name, short_number
+from vendimeter.results.score import Profile, Score, data_frame, html_table, none_if_nan
 from vendimeter.solvers.groups import SolvedGroups
 from vendimeter.spectrum import Eigenvalues, Level
 
@@ -170,9 +171,9 @@ class GroupScores:
         finite = first[np.isfinite(first)]
         if len(self) <= 6 or not len(finite):
             pairs = zip(self.labels[:6], first.tolist(), strict=False)
-            shown = ", ".join(f"{printable(label, 40)}: {number(value)}" for label, value in pairs)
+            shown = ", ".join(f"{printable(label, 40)}: {short_number(value)}" for label, value in pairs)
         else:
-            shown = f"{number(finite.min())} to {number(finite.max())}, mean {number(finite.mean())}"
+            shown = f"{short_number(finite.min())} to {short_number(finite.max())}, mean {short_number(finite.mean())}"
         several = f" at q={order_name(self._solved.orders[0])}" if self._several else ""
         groups = "group" if len(self) == 1 else "groups"
         return f"GroupScores({len(self)} {groups}, q={order}; {shown}{several})"
@@ -214,7 +215,7 @@ class GroupScores:
     def _repr_html_(self) -> str:
         columns = self._long()
         rows = [
-            (label, n, order_name(q), number(value), f"{low:.9g} … {high:.9g}")
+            (label, n, order_name(q), short_number(value), format_bounds((low, high), 9))
             for label, n, q, value, low, high, *_ in zip(*columns.values(), strict=True)
         ]
         more = [(f"… {len(rows) - 50} more", "", "", "", "")] if len(rows) > 50 else []

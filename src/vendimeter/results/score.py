@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,16 @@ import numpy as np
 from vendimeter.messages import unknown
 from vendimeter.optional import require
 from vendimeter.options import as_number
+from vendimeter.present.numbers import (
+    format_bounds,
+    format_confidence,
+    format_duration,
+    format_number,
+    format_rounded,
+    order_name,
+    order_suffix,
+    short_number,
+)
 from vendimeter.present.text import html_escaped
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
@@ -31,10 +41,8 @@ __all__ = [
     "Profile",
     "Score",
     "data_frame",
-    "duration",
     "html_table",
     "order_name",
-    "percentage",
     "scored",
     "to_score",
 ]
@@ -44,11 +52,6 @@ ROUNDING = 1e-6
 # … but not of these methods, whose bounds are part of the answer.
 BRACKETING = ("lowrank", "lanczos")
 DEFAULT_SOLVER = Solver()
-
-
-def order_name(q: float) -> str:
-    """The order as text: 1, 0.5, inf."""
-    return f"{q:g}"
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
@@ -65,68 +68,6 @@ def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()
     body = "".join(line(row, "td") for row in rows)
     top = f"<thead>{line(head, 'th')}</thead>" if head else ""
     return f"<table>{top}<tbody>{body}</tbody></table>"
-
-
-def format_bounds(bounds: tuple[float, float]) -> str:
-    """Bounds as text for people."""
-    return f"{bounds[0]:.12g} … {bounds[1]:.12g}"
-
-
-def number(value: float) -> str:
-    """A score as text for people: six significant digits."""
-    return f"{value:.6g}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text for people: 40 ms, 4.1 s, 12 min, 3.5 h, 2 days.
-
-    Examples
-    --------
-    >>> duration(0.04), duration(4.13), duration(700), duration(12_600), duration(1e6)
-    ('40 ms', '4.1 s', '12 min', '3.5 h', '12 days')
-    """
-    if seconds < 1e-4:
-        return "less than 0.1 ms"
-    for upper_bound, size, unit in (
-        (0.995, 1e-3, "ms"),
-        (59.5, 1, "s"),
-        (3570, 60, "min"),
-        (171_000, 3600, "h"),
-    ):
-        if seconds < upper_bound:
-            return f"{_two_digits(seconds / size)} {unit}"
-    return f"{_two_digits(seconds / 86_400)} days"
-
-
-def _two_digits(value: float) -> str:
-    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
-
-
-def percentage(probability: float) -> str:
-    """A confidence in percent: rounded down, and never so far that the probability of failure changes much.
-
-    Examples
-    --------
-    >>> percentage(0.95), percentage(0.999999), percentage(0.9973)
-    ('95%', '99.9999%', '99.7%')
-    """
-    exact = Decimal(repr(float(probability))) * 100
-    for decimals in range(20):
-        rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_FLOOR)
-        if 100 - rounded <= (100 - exact) * Decimal("1.2"):
-            return f"{rounded.normalize():f}%"
-    return f"{exact.normalize():f}%"
-
-
-def _format_rounded(value: float, decimals: int, rounding: str | None = None) -> str:
-    """A number with this many decimals, and commas between thousands."""
-    return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding=rounding):,f}"
-
-
-def _significant(value: float, count: int) -> str:
-    """A number with this many significant digits, without trailing zeros after the point."""
-    text = _format_rounded(value, max(0, count - 1 - math.floor(math.log10(abs(value) or 1))))
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 class Score(float):
@@ -255,7 +196,7 @@ class Score(float):
         for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
             seconds = as_number(self.diagnostics.get(name))
             if 0 <= seconds < math.inf:
-                parts.append(start + duration(seconds))
+                parts.append(start + format_duration(seconds))
         return "; ".join(parts)
 
     def _claim(self) -> str:
@@ -263,30 +204,32 @@ class Score(float):
         low, high = self.bounds
         if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
             caveat = self.diagnostics.get("caveat")
-            return f"about {self._counted(_significant(self, 4))}, no interval" + (
+            return f"about {self._counted(format_number(self, 4))}, no interval" + (
                 f" ({caveat})" if caveat else ""
             )
         error = max(high - self, self - low, 0.0)
         if self.level == "deterministic" and self.method not in BRACKETING and error <= ROUNDING * abs(self):
             rounded_up = Context(prec=1, rounding=ROUND_CEILING).create_decimal(error)
             rounding = f" up to rounding (±{float(rounded_up):.1g})" if error else ""
-            return f"{self._counted(_significant(self, 5))}, exact{rounding}"
+            return f"{self._counted(format_number(self, 5))}, exact{rounding}"
         # Two digits of the width tell the ends apart, and where the score lies between them.
         width = max(high - low, math.ulp(high))
         are_integers = all(float(end).is_integer() for end in (self, low, high))
         decimals = 0 if are_integers else min(max(0, 1 - math.floor(math.log10(width))), 15)
-        low_text = _format_rounded(low, decimals, ROUND_FLOOR)
-        between = f"between {low_text} and {_format_rounded(high, decimals, ROUND_CEILING)}"
-        counted = self._counted(_format_rounded(self, decimals))
+        low_text = format_rounded(low, decimals, ROUND_FLOOR)
+        between = f"between {low_text} and {format_rounded(high, decimals, ROUND_CEILING)}"
+        counted = self._counted(format_rounded(self, decimals))
         if self.confidence >= 1:
             return f"{counted}: {between}, for certain"
         confidence_known = not math.isnan(self.confidence)
         if self.level == "probabilistic":
             return f"{counted}: {between}" + (
-                f" with {percentage(self.confidence)} confidence" if confidence_known else ""
+                f" with {format_confidence(self.confidence)} confidence" if confidence_known else ""
             )
         confidence = (
-            f"{percentage(self.confidence)} confidence" if confidence_known else "of unknown confidence"
+            f"{format_confidence(self.confidence)} confidence"
+            if confidence_known
+            else "of unknown confidence"
         )
         return f"{counted}: probably {between} (an estimate: {confidence}, if its constants are right)"
 
@@ -297,12 +240,12 @@ class Score(float):
     def __repr__(self) -> str:
         # A narrow interval is a rounding error; a wide one is part of the answer and shown in full.
         narrow = self.half_width <= 1e-3 * abs(self) or math.isnan(self)
-        low, high = map(number, self.bounds)
+        low, high = map(short_number, self.bounds)
         interval = f" ± {self.half_width:.1g}" if narrow else f" in [{low}, {high}]"
         if self.level == "none" and not math.isnan(self):  # nothing is claimed of it
             interval = ""
         return (
-            f"Score({number(self)}{interval}, q={order_name(self.q)}, n={self.n}, method={self.method!r}, "
+            f"Score({short_number(self)}{interval}, q={order_name(self.q)}, n={self.n}, method={self.method!r}, "
             f"level={self.level!r})"
         )
 
@@ -311,7 +254,10 @@ class Score(float):
 
     def _repr_html_(self) -> str:
         rows: list[tuple[object, ...]] = [
-            ("Vendi Score" if self.q == 1 else f"Vendi Score of order {order_name(self.q)}", number(self)),
+            (
+                f"Vendi Score{order_suffix(self.q, order_name)}",
+                short_number(self),
+            ),
             ("bounds", "none" if self.level == "none" else f"{format_bounds(self.bounds)} ({self.level})"),
             ("items", self.n),
             ("method", self.method),
@@ -394,7 +340,7 @@ class Profile(Mapping[float, Score]):
         return np.array([float(score) for score in self._scores.values()])
 
     def __repr__(self) -> str:
-        pairs = ", ".join(f"{order_name(q)}: {number(score)}" for q, score in self._scores.items())
+        pairs = ", ".join(f"{order_name(q)}: {short_number(score)}" for q, score in self._scores.items())
         first = next(iter(self._scores.values()))
         return f"Profile({{{pairs}}}, n={first.n}, method={first.method!r}, level={first.level!r})"
 
@@ -409,7 +355,10 @@ class Profile(Mapping[float, Score]):
         }
 
     def _repr_html_(self) -> str:
-        rows = [(order_name(q), number(s), format_bounds(s.bounds), s.level) for q, s in self._scores.items()]
+        rows = [
+            (order_name(q), short_number(s), format_bounds(s.bounds), s.level)
+            for q, s in self._scores.items()
+        ]
         return html_table(rows, ("q", "score", "bounds", "level"))
 
     def to_dict(self) -> dict[str, Any]:

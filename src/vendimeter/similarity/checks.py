@@ -19,8 +19,8 @@ from vendimeter.data.devices import (
     transposed,
 )
 from vendimeter.errors import AsymmetryError, DiagonalError, MatrixError
-from vendimeter.messages import digits
 from vendimeter.options import check_flag
+from vendimeter.present.numbers import digits
 from vendimeter.spectrum import UNIT
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from vendimeter.data.devices import diagonal
 from vendimeter.errors import AsymmetryError
-from vendimeter.messages import digits
+from vendimeter.present.numbers import digits
 from vendimeter.similarity.base import Common, Index, Similarity, parts_of, positions_of
 from vendimeter.similarity.checks import mending
 

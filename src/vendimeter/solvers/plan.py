@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vendimeter.errors import InputError, TooLargeError
-from vendimeter.options import bytes_shown
+from vendimeter.present.numbers import format_bytes
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.options import Solver
 
@@ -150,7 +150,7 @@ class Plan:
         return "\n".join(lines)
 
     def _costs(self) -> str:
-        parts = [f"about {self.flops:.1e} operations", bytes_shown(self.bytes)]
+        parts = [f"about {self.flops:.1e} operations", format_bytes(self.bytes)]
         if self.evaluations:
             parts.append(f"{self.evaluations:.2g} similarities computed")
         return ", ".join(parts)
@@ -203,7 +203,7 @@ def choose(problem: Problem) -> Plan:
     if exact_only:
         if not fits:
             raise TooLargeError(
-                f"the exact answer takes about {bytes_shown(exact.bytes)} and memory={bytes_shown(problem.budget)}; "
+                f"the exact answer takes about {format_bytes(exact.bytes)} and memory={format_bytes(problem.budget)}; "
                 "expected more memory, or "
                 + (
                     "leave method='exact' (and q=0) away for an answer with an interval."
@@ -417,8 +417,8 @@ class _CostModel:
             minimum = BASE_MEMORY + 8 * size * 64 + (40 * self.shape.entries if self.shape else 0)
             if budget < minimum - BASE_MEMORY:
                 raise TooLargeError(
-                    f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
-                    f"{bytes_shown(minimum)}."
+                    f"memory={format_bytes(self.problem.budget)} is too little for {n} items; expected at least "
+                    f"{format_bytes(minimum)}."
                 )
         single = self.problem.solver.precision == "float32"
         return Plan(
@@ -443,8 +443,8 @@ class _CostModel:
         max_rank = min(n, affordable_rank, 16_384)
         if max_rank < min(n, 16):
             raise TooLargeError(
-                f"memory={bytes_shown(self.problem.budget)} is too little for {n} items; expected at least "
-                f"{bytes_shown(BASE_MEMORY + 20 * 16 * n)}."
+                f"memory={format_bytes(self.problem.budget)} is too little for {n} items; expected at least "
+                f"{format_bytes(BASE_MEMORY + 20 * 16 * n)}."
             )
         if alternative is not None:
             # n r² for the panels, and as much for the Gram matrix; and the similarities.

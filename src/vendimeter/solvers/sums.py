@@ -13,7 +13,7 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks, is_sparse
 from vendimeter.data.devices import DEVICE_BYTES, as_like, identity, move, namespace, to_host, transposed
 from vendimeter.errors import InputError, MatrixError
-from vendimeter.messages import digits
+from vendimeter.present.numbers import digits
 from vendimeter.present.progress import Progress
 from vendimeter.similarity import Features, Matrix, Pairwise, Similarity, materialized, parts_of
 from vendimeter.similarity.checks import entry_tolerance

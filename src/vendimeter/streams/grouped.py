@@ -22,7 +22,8 @@ from vendimeter.data.groups import Grouping, read
 from vendimeter.data.weights import Weights, raw_weights
 from vendimeter.errors import EmptyError, InputError, MismatchError, SavedStateError, TooLargeError
 from vendimeter.messages import brief, unknown
-from vendimeter.options import byte_count, bytes_shown
+from vendimeter.options import byte_count
+from vendimeter.present.numbers import format_bytes
 from vendimeter.results.groups import GroupScores
 from vendimeter.similarity import FeatureRows, Features
 from vendimeter.solvers.batched import SMALL
@@ -171,7 +172,7 @@ class GroupAccumulator:
 
     def __repr__(self) -> str:
         spilled = f", {self.spilled} in files" if self.spilled else ""
-        return f"GroupAccumulator({self.kernel!r}, {len(self)} labels, {bytes_shown(self._bytes)}{spilled})"
+        return f"GroupAccumulator({self.kernel!r}, {len(self)} labels, {format_bytes(self._bytes)}{spilled})"
 
     # ------------------------------------------------------------------------------------------------------- growing
 
@@ -314,8 +315,8 @@ class GroupAccumulator:
         largest = sum_bytes(width, self._empty.precision) + _overhead(kind)
         if largest > self.memory:
             raise TooLargeError(
-                f"one label with features of {width} columns may take {bytes_shown(largest)}, and memory is "
-                f"{bytes_shown(self.memory)}; expected more memory, or fewer columns."
+                f"one label with features of {width} columns may take {format_bytes(largest)}, and memory is "
+                f"{format_bytes(self.memory)}; expected more memory, or fewer columns."
             )
 
     def _growth(self, label: Hashable, additions: list[tuple[int, str]], width: int) -> int:
@@ -340,8 +341,8 @@ class GroupAccumulator:
     def _check_memory(self, count: int, growth: int, outcome: str) -> None:
         if self._bytes + growth > self.memory:
             raise TooLargeError(
-                f"{count} labels would take {bytes_shown(self._bytes + growth)}, and memory is "
-                f"{bytes_shown(self.memory)}; expected less. Pass a larger memory=, or spill= with a folder for what "
+                f"{count} labels would take {format_bytes(self._bytes + growth)}, and memory is "
+                f"{format_bytes(self.memory)}; expected less. Pass a larger memory=, or spill= with a folder for what "
                 f"does not fit, or use coarser labels. {outcome}"
             )
 
@@ -611,7 +612,7 @@ class GroupAccumulator:
                 groups._make_room()
                 if groups._bytes > groups.memory:
                     raise TooLargeError(
-                        f"the labels of {str(path)!r} take more than {bytes_shown(groups.memory)}; expected less. "
+                        f"the labels of {str(path)!r} take more than {format_bytes(groups.memory)}; expected less. "
                         "Pass a larger memory=, or spill= with a folder for what does not fit."
                     )
         return groups

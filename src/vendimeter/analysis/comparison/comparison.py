@@ -26,10 +26,11 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, UnansweredError
 from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_confidence, check_flag, whole_number
+from vendimeter.present.numbers import format_confidence, order_name, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import plain_label
-from vendimeter.results.score import Score, data_frame, number, order_name, percentage
+from vendimeter.results.score import Score, data_frame
 from vendimeter.solvers.groups import solve_groups
 from vendimeter.spectrum import parse_order
 
@@ -134,8 +135,8 @@ class Comparison(Result):
                 + ("." if high == low else f"; lowest: {self._describe_group(low)}.")
             )
         sentences.append(
-            f"{number(self.alpha)} effectively different items within a group × {number(self.beta)} effectively "
-            f"distinct groups = {number(self.gamma)} in all{self._describe_bounds()}."
+            f"{short_number(self.alpha)} effectively different items within a group × {short_number(self.beta)} "
+            f"effectively distinct groups = {short_number(self.gamma)} in all{self._describe_bounds()}."
         )
         if len(self.differences):
             sentences.append(self.differences.found())
@@ -145,7 +146,9 @@ class Comparison(Result):
     def _describe_group(self, g: int) -> str:
         low, high = self.rarefied_low[g], self.rarefied_high[g]
         interval = (
-            "" if math.isnan(low) else f" ({percentage(self.confidence)} interval {low:.4g} to {high:.4g})"
+            ""
+            if math.isnan(low)
+            else f" ({format_confidence(self.confidence)} interval {low:.4g} to {high:.4g})"
         )
         return f"{group_name(self.labels[g])} with {self.fair[g]:.4g}{interval}"
 
@@ -156,7 +159,7 @@ class Comparison(Result):
             return ""
         if math.isnan(high - low):
             return " (without bounds)"
-        return f" (between {number(low)} and {number(high)}, level {self.gamma.level!r})"
+        return f" (between {short_number(low)} and {short_number(high)}, level {self.gamma.level!r})"
 
     def _columns(self) -> dict[str, Any]:
         names = ("score", "low", "high", "rarefied", "rarefied_low", "rarefied_high", "used", "rank", "share")

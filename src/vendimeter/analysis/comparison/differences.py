@@ -21,9 +21,9 @@ from vendimeter.data.arrays import plain
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import generator
+from vendimeter.present.numbers import format_confidence
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import plain_label
-from vendimeter.results.score import percentage
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
@@ -112,7 +112,7 @@ class Differences(Result):
         interval = ""
         if not math.isnan(self.ratio_low[largest]):
             interval = (
-                f" ({percentage(self.confidence)} interval {self.ratio_low[largest]:.3g} to "
+                f" ({format_confidence(self.confidence)} interval {self.ratio_low[largest]:.3g} to "
                 f"{self.ratio_high[largest]:.3g})"
             )
         ratio = f"{self.ratio[largest]:.3g}"

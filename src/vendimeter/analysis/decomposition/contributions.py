@@ -14,9 +14,10 @@ from vendimeter.analysis.decomposition.leave_one_out import Removal, removal
 from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.options import COSINE, SEED, check_flag, whole_number
+from vendimeter.present.numbers import order_name, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
-from vendimeter.results.score import Score, number, order_name
+from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Similarity
 from vendimeter.solvers.eigenvectors import Decomposition, decompose
 from vendimeter.solvers.exact import Solution
@@ -217,16 +218,18 @@ class Contributions(Result):
         """The score, the rarest and the most redundant item, in a few sentences."""
         name = "entropy" if self.q == 1 else f"entropy of order {order_name(self.q)}"
         n_positive, total = int(np.count_nonzero(self.weights)), float(self.values.sum())
-        items = f"item{'' if number(self.score) == '1' else 's'} of {self.n:,}"
-        text = f"{number(self.score)} effectively different {items}"
+        items = f"item{'' if short_number(self.score) == '1' else 's'} of {self.n:,}"
+        text = f"{short_number(self.score)} effectively different {items}"
         if not total:
             return f"{text}: there is no other, and none adds diversity."
-        text += f": an {name} of {number(total)}, {number(total / n_positive)} a sample in the mean."
+        text += (
+            f": an {name} of {short_number(total)}, {short_number(total / n_positive)} a sample in the mean."
+        )
         low, high = int(self.redundant(1)[0]), int(self.rarest(1)[0])
         if self.leave_one_out is None:
             return (
-                f"{text} Item {high} is the rarest ({number(self.rarity[high])}), item {low} the least rare "
-                f"({number(self.rarity[low])})."
+                f"{text} Item {high} is the rarest ({short_number(self.rarity[high])}), item {low} the least rare "
+                f"({short_number(self.rarity[low])})."
             )
         change = self.leave_one_out[self.weights > 0]
         if np.ptp(change) <= RISE_TOLERANCE * self.score:

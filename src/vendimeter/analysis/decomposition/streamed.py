@@ -30,9 +30,10 @@ from vendimeter.io.sources import files_of
 from vendimeter.kernels import Kernel
 from vendimeter.messages import brief, unknown
 from vendimeter.options import check_flag, check_rng, whole_number
+from vendimeter.present.numbers import short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
-from vendimeter.results.score import Score, number
+from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Index
 from vendimeter.solvers import dense
 from vendimeter.solvers.eigenvectors import Decomposition, eigenpairs
@@ -233,8 +234,8 @@ class WrittenContributions(Result):
         """What was written, in a few sentences."""
         files = repr(*self.paths) if len(self.paths) == 1 else f"{len(self.paths):,} files"
         return (
-            f"{number(self.score)} effectively different items of {self.rows:,}; what each contributes is in {files}. "
-            f"The rarest is row {self.rarest[0]:,}, the most redundant row {self.redundant[0]:,}."
+            f"{short_number(self.score)} effectively different items of {self.rows:,}; what each contributes is "
+            f"in {files}. The rarest is row {self.rarest[0]:,}, the most redundant row {self.redundant[0]:,}."
         )
 
     def _columns(self) -> dict[str, Any]:

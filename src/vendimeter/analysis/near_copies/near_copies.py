@@ -20,8 +20,15 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_flag
+from vendimeter.present.numbers import (
+    count_of,
+    floor_percent,
+    format_confidence,
+    format_duration,
+    short_number,
+)
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, duration, number, percentage
+from vendimeter.results.score import Score
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.solvers.edges import join_components
 from vendimeter.solvers.options import Solver
@@ -124,15 +131,15 @@ class Duplicates(Result):
         """How many copies there are, what the score would be without them, and how much of them was found."""
         similarity_words = f"similarity of {self.threshold:g}{' or more' if self.threshold < 1 else ''}"
         if not self.copies:
-            text = f"none of {_plural(self.n, 'item')} is a near copy of another ({similarity_words})"
+            text = f"none of {count_of(self.n, 'item')} is a near copy of another ({similarity_words})"
             if self.score is not None:
-                text += f"; the score is {number(self.score)}"
+                text += f"; the score is {short_number(self.score)}"
             return f"{text}.{self._found()}"
         text = (
             f"{self.copies:,} of {self.n:,} items {'is a near copy' if self.copies == 1 else 'are near copies'}: each "
             f"is joined to one that is kept by a {similarity_words}, or by a chain of such; {self.identical:,} the "
             f"same to this kernel. "
-            f"{_plural(len(self.clusters), 'cluster').capitalize()}, the largest of {self.sizes[0]:,}"
+            f"{count_of(len(self.clusters), 'cluster').capitalize()}, the largest of {self.sizes[0]:,}"
         )
         return f"{text}.{self._cost_in_words()}{self._found()}"
 
@@ -140,7 +147,7 @@ class Duplicates(Result):
         if self.score is None or self.without is None:
             return ""
         them = "it" if self.copies == 1 else "them"
-        now, then = number(self.score), number(self.without)
+        now, then = short_number(self.score), short_number(self.without)
         change = f"{then} instead of {now}" if now != then else f"{then} as it is now, to six digits"
         text = f" Without {them} the score would be {change}"
         if "none" in (self.score.level, self.without.level):
@@ -156,18 +163,18 @@ class Duplicates(Result):
         text = " Not all pairs were compared"
         if recall.planted:
             text += (
-                f": of copies planted at that similarity {_format_share(recall)} were found "
-                f"({_format_share(recall.low)} to {_format_share(recall.high)}, {percentage(0.95)} confidence)"
+                f": of copies planted at that similarity {floor_percent(recall)} were found "
+                f"({floor_percent(recall.low)} to {floor_percent(recall.high)}, {format_confidence(0.95)} confidence)"
             )
         if recall.checked:
-            ends = f"{_format_share(recall.sampled_low)} to {_format_share(recall.sampled_high)}"
+            ends = f"{floor_percent(recall.sampled_low)} to {floor_percent(recall.sampled_high)}"
             text += (
                 f", and of {recall.checked:,} items drawn at random that have near copies "
-                f"{_format_share(recall.sampled)} are together with all of them ({ends})"
+                f"{floor_percent(recall.sampled)} are together with all of them ({ends})"
             )
         if recall.high < recall.target:
             text += (
-                f"; {_format_share(recall.target)} were asked for, and the most tables there are find less"
+                f"; {floor_percent(recall.target)} were asked for, and the most tables there are find less"
             )
         return text + "."
 
@@ -330,16 +337,6 @@ def duplicates_of(diversity: Diversity, options: SearchOptions, *, q: Any, tol: 
     )
 
 
-def _plural(count: int, noun: str) -> str:
-    """A count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _format_share(value: float) -> str:
-    """A share in percent, rounded down: only 1 is 100%."""
-    return "100%" if value == 1 else f"{math.floor(1000 * value) / 10:.1f}%"
-
-
 # --------------------------------------------------------------------------------------------------------------- search
 
 
@@ -387,7 +384,7 @@ def search_method(similarity: Similarity, method: str) -> str:
     if isinstance(similarity, Pairwise) and operations > MOST_WORK:
         raise TooLargeError(
             f"{similarity.n:,} distinct items are {similarity.n**2 / 2:.2g} pairs, and {similarity.kernel!r} has no "
-            f"features that could be hashed; all pairs would take about {duration(operations / SPEED)}. Pass "
+            f"features that could be hashed; all pairs would take about {format_duration(operations / SPEED)}. Pass "
             "method='exact' to compare them all the same, or take a kernel with features ('cosine', 'ngram', or "
             "RandomFeatures in place of RBF, Laplacian and Jaccard), or a random sample."
         )

@@ -35,8 +35,8 @@ import numpy as np
 
 from vendimeter.analysis.rarefaction.jackknife_groups import Split, Subset, SubsetSpectrum, deal_groups
 from vendimeter.errors import InputError
+from vendimeter.present.numbers import format_confidence, format_percent, short_number
 from vendimeter.results.base import Figure
-from vendimeter.results.score import number, percentage
 from vendimeter.similarity import Similarity
 from vendimeter.spectrum import hill
 
@@ -110,8 +110,8 @@ class Population(Figure):
             return f"No interval for the population: {self.refused}"
         low, high = self.interval
         return (
-            f"The population has about {number(self)}, between {number(low)} and {number(high)} with "
-            f"{percentage(self.confidence)} confidence."
+            f"The population has about {short_number(self)}, between {short_number(low)} and {short_number(high)} with "
+            f"{format_confidence(self.confidence)} confidence."
         )
 
 
@@ -175,20 +175,21 @@ def _refusal(result: Jackknife) -> str | None:
     if result.remaining > MAX_REMAINING * error:
         return (
             "the score still grows with n, and its growth does not slow down enough: there are rare modes, or a heavy "
-            f"tail. From a quarter to half of the samples it gains {_percent(result.gains[1])}, and from half to all "
-            f"of them {_percent(result.gains[0])}, where half of that was expected. Take many more samples, or q=2, "
+            f"tail. From a quarter to half of the samples it gains {_growth(result.gains[1])}, and from half to all "
+            f"of them {_growth(result.gains[0])}, where half of that was expected. Take many more samples, or q=2, "
             "for which rare modes count less."
         )
     if result.bias**2 > error:
         return (
-            f"the score of the samples lacks about {_percent(result.bias)}, and what is unknown of that is not small "
-            f"beside the error of {_percent(error)}. Take twice as many samples."
+            f"the score of the samples lacks about {_growth(result.bias)}, and what is unknown of that is not small "
+            f"beside the error of {_growth(error)}. Take twice as many samples."
         )
     return None
 
 
-def _percent(entropy: float) -> str:
-    return f"{100 * math.expm1(max(entropy, 0.0)):.2g}%"
+def _growth(entropy: float) -> str:
+    """By what percentage a score grows with this much entropy."""
+    return format_percent(math.expm1(max(entropy, 0.0)))
 
 
 # ------------------------------------------------------------------------------------------------------------ jackknife

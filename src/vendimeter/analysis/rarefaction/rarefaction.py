@@ -31,6 +31,7 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_confidence, generator, whole_number
+from vendimeter.present.numbers import format_percent
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, to_score
@@ -116,7 +117,7 @@ class Rarefaction(Result):
             return "the weights are a population themselves, and the score is its own"
         if math.isnan(self.growth):
             return "too few samples to say whether the score has converged"
-        grows = f"by about {_percent(self.growth)} if twice as many samples were drawn"
+        grows = f"by about {format_percent(self.growth)} if twice as many samples were drawn"
         return f"converged: it would grow {grows}" if self.growth < CONVERGED else f"still grows {grows}"
 
     def summary(self) -> str:
@@ -470,7 +471,3 @@ def _curve_sizes(sizes: Any, used: int, n: int) -> np.ndarray:
             f"sizes go up to {max(checked):,} and there are {n:,} samples; expected sizes up to {used:,}.{sample}"
         )
     return np.unique(np.array(checked, dtype=np.int64))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"

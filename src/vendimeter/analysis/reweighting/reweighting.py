@@ -15,9 +15,10 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, ToleranceWarning
 from vendimeter.messages import brief, warn
 from vendimeter.options import COSINE, SEED, as_number, check_progress, whole_number
+from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, number, order_name, scored
+from vendimeter.results.score import Score, scored
 from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
 from vendimeter.solvers.groups import materialize_for_subsets
@@ -95,9 +96,11 @@ class Reweighting(Result):
 
     def summary(self) -> str:
         """The score that is reached, what is the most, and how the weight is spread."""
-        q = "" if self.score.q == 1 else f" of order {order_name(self.score.q)}"
+        order = order_suffix(self.score.q, order_name)
         n = len(self.weights)
-        comparison = f"a Vendi Score{q} of {number(self.score)}, against {number(self.uniform)} before"
+        comparison = (
+            f"a Vendi Score{order} of {short_number(self.score)}, against {short_number(self.uniform)} before"
+        )
         phrases = [
             f"The weights of greatest diversity have {comparison}",
             f"no weights have more than {_round_up(float(self.score) * (1 + self.gap))}, {self.gap:.1e} above that",
@@ -339,6 +342,6 @@ def _warn(gap: float, tol: float, exhausted: bool) -> None:
 def _round_up(value: float) -> str:
     """Format six digits, rounded up: an upper bound stays one."""
     if not 0 < value < math.inf:
-        return number(value)
+        return short_number(value)
     step = 10.0 ** (math.floor(math.log10(value)) - 5)
-    return number(math.ceil(value / step) * step)
+    return short_number(math.ceil(value / step) * step)

@@ -14,8 +14,9 @@ from vendimeter.data.groups import Grouping
 from vendimeter.data.tables import check_alignment
 from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel
-from vendimeter.messages import brief, digits, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.options import as_number, whole_number
+from vendimeter.present.numbers import digits
 
 __all__ = ["Rules", "check_k", "qualities", "rules_of"]
 

@@ -29,10 +29,11 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, generator
+from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.groups import plain_label
-from vendimeter.results.score import Score, number, order_name, to_score
+from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Matrix, Pairwise, Remembered, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
@@ -131,10 +132,8 @@ class Selection(Result):
 
     def summary(self) -> str:
         """What was chosen, what score that has, and what others have."""
-        q = "" if self.score.q == 1 else f" of order {order_name(self.score.q)}"
-        phrases = [
-            f"{self.k:,} of {self.n:,} items, chosen by {NAMES[self.method]}: a Vendi Score{q} of {number(self.score)}"
-        ]
+        score = f"a Vendi Score{order_suffix(self.score.q, order_name)} of {short_number(self.score)}"
+        phrases = [f"{self.k:,} of {self.n:,} items, chosen by {NAMES[self.method]}: {score}"]
         others = [
             f"{NAMES[name]} {_format_score(reached, self.random_std if name == 'random' else math.nan)}"
             for name, reached in self.comparison.items()
@@ -143,9 +142,9 @@ class Selection(Result):
         if others:
             phrases.append(f"as many by {', '.join(others)}")
         if self.whole is not None:
-            phrases.append(f"all items have {number(self.whole)}")
+            phrases.append(f"all items have {short_number(self.whole)}")
         if self.quality is not None:
-            phrases.append(f"mean quality {number(float(self.quality.mean()))}")
+            phrases.append(f"mean quality {short_number(float(self.quality.mean()))}")
         return "; ".join([*phrases, *self.notes]) + "."
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +170,7 @@ class Selection(Result):
 def _format_score(score: float, spread: float) -> str:
     """A score, with as many digits as its spread has where there is one."""
     if not spread > 1e-6 * score:
-        return number(score)
+        return short_number(score)
     decimals = max(0, 1 - math.floor(math.log10(spread)))
     return f"{score:.{decimals}f} ± {spread:.{decimals}f}"
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
+from vendimeter.present.numbers import count_of
 from vendimeter.reports.analyses import CURVE_ITEMS, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
-from vendimeter.reports.words import count_of, note
+from vendimeter.reports.words import note
 
 __all__ = ["section"]
 

@@ -10,6 +10,15 @@ from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.messages import brief
 from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
+from vendimeter.present.numbers import (
+    align_decimals,
+    count_of,
+    format_confidence,
+    format_number,
+    order_name,
+    order_suffix,
+    order_symbol,
+)
 from vendimeter.reports.analyses import MAX_TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
@@ -25,18 +34,7 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import (
-    align_decimals,
-    count_of,
-    finite_or_none,
-    format_number,
-    label_as_text,
-    note,
-    order_suffix,
-    order_symbol,
-    strip_advice,
-)
-from vendimeter.results.score import order_name, percentage
+from vendimeter.reports.words import finite_or_none, label_as_text, note, strip_advice
 
 __all__ = ["section", "similarity_blocks"]
 
@@ -201,7 +199,7 @@ def _difference_sentences(comparison: Comparison, names: dict[Any, str], explana
     interval = ""
     if np.isfinite(differences.ratio_low[largest]):
         low, high = align_decimals(differences.ratio_low[largest], differences.ratio_high[largest], digits=3)
-        interval = f" ({percentage(differences.confidence)} interval {low} to {high})"
+        interval = f" ({format_confidence(differences.confidence)} interval {low} to {high})"
     group, reference = names[differences.groups[largest]], names[differences.references[largest]]
     ratio = f"{format_number(differences.ratio[largest], 3)} times"
     sentences = [f"The score of {group} is {ratio} that of {reference}{interval}."]
@@ -283,7 +281,9 @@ def _ranking(analyses: Analyses, q: float, names: list[str]) -> Chart:
         if raw is not None and comparison.size is not None and comparison.sizes[g] > comparison.size:
             full_scores.append({**row, "x": float(raw[g]), "series": full_series})
     tips = {"y": noun, "x": "score", "n": "items"}
-    interval = f" Lines are {percentage(comparison.confidence)} intervals, by sampling." if intervals else ""
+    interval = (
+        f" Lines are {format_confidence(comparison.confidence)} intervals, by sampling." if intervals else ""
+    )
     more = f" {omitted:,} {noun}s between these are not drawn." if omitted else ""
     top = [f"{names[g]} {format_number(scores[g])}" for g in order[:3].tolist()]
     return chart(
@@ -342,7 +342,7 @@ def _table(analyses: Analyses, names: list[str]) -> Table:
     # Of groups that all have the common size their scores are compared as they are.
     equal = rarefied and bool((comparison.sizes == comparison.size).all())
     spread = rarefied and bool(np.isfinite(comparison.rarefied_low).any())
-    interval = f"of the {percentage(comparison.confidence)} interval, by sampling"
+    interval = f"of the {format_confidence(comparison.confidence)} interval, by sampling"
     columns = [
         Column(_group_noun(analyses)),
         Column("items", "number"),
@@ -387,7 +387,7 @@ def _differences(analyses: Analyses, names: list[str]) -> Table:
     order = np.argsort(-np.abs(np.log(differences.ratio)), kind="stable")[:MAX_ROWS].tolist()
     tested = not np.isnan(differences.p).all()
     spread = bool(np.isfinite(differences.difference_low).any())
-    interval = f"of the {percentage(comparison.confidence)} interval"
+    interval = f"of the {format_confidence(comparison.confidence)} interval"
     meaning_of_difference = f"the score of the {noun} less that of the other, at the common size"
     columns = [Column(noun), Column("difference", "number", meaning=meaning_of_difference)]
     if spread:

@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import VendimeterError
+from vendimeter.present.numbers import (
+    align_decimals,
+    count_of,
+    format_number,
+    format_share,
+    order_name,
+    order_suffix,
+    order_symbol,
+)
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
 from vendimeter.reports.words import (
-    align_decimals,
     claim_words,
-    count_of,
     finite_or_none,
-    format_number,
-    format_share,
     label_name,
-    order_suffix,
-    order_symbol,
     population_sentence,
     score_sentence,
 )
 from vendimeter.results.groups import Mean
-from vendimeter.results.score import order_name
 from vendimeter.scoring import score_groups
 
 __all__ = ["facts", "headline", "section"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vendimeter.analysis.decomposition.contributions import Contributions
+from vendimeter.present.numbers import format_number, order_name, order_suffix
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import Axis, Layer, chart
 from vendimeter.reports.document import (
@@ -18,8 +19,7 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import format_number, note, order_suffix
-from vendimeter.results.score import order_name
+from vendimeter.reports.words import note
 
 __all__ = ["section"]
 

@@ -21,10 +21,11 @@ from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator
+from vendimeter.present.numbers import order_suffix
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table
-from vendimeter.reports.words import finite_or_none, note, order_suffix
+from vendimeter.reports.words import finite_or_none, note
 
 __all__ = ["check_features", "section"]
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.eigenmodes import Modes
+from vendimeter.present.numbers import count_of, format_share
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Gallery, Group, Section, Table
-from vendimeter.reports.words import count_of, format_share, label_name, note
+from vendimeter.reports.words import label_name, note
 
 __all__ = ["section"]
 

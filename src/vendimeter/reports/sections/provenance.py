@@ -11,10 +11,18 @@ from typing import Any
 from vendimeter import __version__
 from vendimeter.kernels import Kernel
 from vendimeter.messages import printable
+from vendimeter.present.numbers import (
+    count_of,
+    format_confidence,
+    format_duration,
+    format_number,
+    order_name,
+    order_symbol,
+)
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
-from vendimeter.reports.words import count_of, format_number, note, order_symbol
-from vendimeter.results.score import Score, duration, order_name, percentage
+from vendimeter.reports.words import note
+from vendimeter.results.score import Score
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["call_of", "section", "versions"]
@@ -126,7 +134,7 @@ def _method(score: Score) -> str:
     }
     text = names.get(score.method, score.method)
     seconds = score.diagnostics.get("seconds")
-    time_words = f", in {duration(seconds)}" if isinstance(seconds, float) else ""
+    time_words = f", in {format_duration(seconds)}" if isinstance(seconds, float) else ""
     return f"{text[:1].upper()}{text[1:]}{time_words}"
 
 
@@ -138,7 +146,7 @@ def _bounds(score: Score) -> str:
         "none": "there are none: the kernel stands in for another",
     }[score.level]
     if score.level in ("probabilistic", "estimated") and score.confidence == score.confidence:
-        statement += f" of {percentage(score.confidence)}"
+        statement += f" of {format_confidence(score.confidence)}"
     if score.level == "none":
         return statement
     return f"{format_number(score.bounds[0], 6)} to {format_number(score.bounds[1], 6)}; they {statement}"

@@ -8,10 +8,11 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import known_eigenvalues
+from vendimeter.present.numbers import count_of, format_number, format_share, order_symbol
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
-from vendimeter.reports.words import count_of, finite_or_none, format_number, format_share, note, order_symbol
+from vendimeter.reports.words import finite_or_none, note
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
