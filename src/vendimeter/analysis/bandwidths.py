@@ -142,10 +142,7 @@ class Bandwidths(Result):
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values ready for JSON, the score with its bounds."""
         kernel = self.kernel
-        return super().to_dict() | {
-            "q": "inf" if math.isinf(self.q) else self.q,
-            "kernel": None if kernel is None else repr(kernel),
-        }
+        return super().to_dict() | {"kernel": None if kernel is None else repr(kernel)}
 
     def _columns(self) -> dict[str, Any]:
         """One row a scale, or a kernel."""

@@ -15,7 +15,8 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, printable
 from vendimeter.options import COSINE, SEED, as_number, whole_number
-from vendimeter.results.base import Result, frozen, plain
+from vendimeter.present.plain import plain
+from vendimeter.results.base import Result, frozen
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
@@ -239,7 +240,7 @@ class Modes(Result):
     def to_dict(self) -> dict[str, Any]:
         """Plain values ready for JSON: all but the loadings and the items."""
         columns = self._columns()
-        named = {} if self.labels is None else {"labels": [_plain(label) for label in self.labels]}
+        named = {} if self.labels is None else {"labels": plain(self.labels)}
         parts = {} if self.composition is None else {"composition": plain(self.composition)}
         return {
             "n": self.n,
@@ -278,11 +279,6 @@ class Modes(Result):
         from vendimeter.plots.matrices import matrix_of
 
         return matrix_of(self.diversity, self.ordering(order), named=order, most=most, ax=ax)
-
-
-def _plain(label: Any) -> Any:
-    """A label as JSON can write it."""
-    return label if isinstance(label, str | int | float | None) else str(label)
 
 
 def modes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ import click
 
 from vendimeter import __version__
 from vendimeter.cli.options import Output
+from vendimeter.present.plain import plain
 from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
 __all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "write_atomically"]
@@ -205,7 +205,7 @@ def envelope(answer: Answer) -> dict[str, Any]:
     }
     if answer.gate is not None:
         document["gate"] = answer.gate
-    return _json_value(document)
+    return plain(document)
 
 
 def _json_escaped(text: str, is_plain: Callable[[str], bool]) -> str:
@@ -215,22 +215,3 @@ def _json_escaped(text: str, is_plain: Callable[[str], bool]) -> str:
         return match[0] if is_plain(match[0]) else json.dumps(match[0])[1:-1]
 
     return re.sub(r"[^\x20-\x7e]", escape_match, text)
-
-
-def _json_value(value: Any) -> Any:
-    """A value as JSON can write it; keys are texts, and what is neither text nor number is shown as text."""
-    import numpy as np
-
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(element) for key, element in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_json_value(element) for element in value]
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return str(value)

@@ -33,12 +33,12 @@ __all__ = [
     "is_table",
     "is_text",
     "length",
-    "plain",
     "refuse_masked",
     "refuse_set",
     "take",
     "to_list",
     "to_numpy",
+    "to_python",
     "unwrapped",
 ]
 
@@ -143,10 +143,10 @@ def to_list(column: Any) -> list[Any]:
         column = devices.to_host(column)
     if isinstance(column, np.ndarray):
         return column.astype(str).tolist() if column.dtype.kind in "mM" else column.tolist()
-    return [plain(value) for value in column]
+    return [to_python(value) for value in column]
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """A scalar or array of any library as a plain value or list, which can be compared and hashed by content."""
     if is_foreign(value):
         return devices.to_host(local(value)).tolist()

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from vendimeter.data.arrays import as_list, is_frame_column, is_sparse, plain, to_list
+from vendimeter.data.arrays import as_list, is_frame_column, is_sparse, to_list, to_python
 from vendimeter.data.devices import is_foreign, no_gradients, to_host
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
 from vendimeter.encoders.hub import ignore_warnings
@@ -151,7 +151,7 @@ class Encoder(ABC):
 
     def digest(self, sample: Any) -> bytes:
         """A digest of the content of a sample: equal for samples whose vectors are equal, on every machine."""
-        sample = plain(sample) if isinstance(sample, np.generic) else sample
+        sample = to_python(sample) if isinstance(sample, np.generic) else sample
         if isinstance(sample, str):
             return hashlib.sha256(b"text\0" + sample.encode("utf-8", "surrogatepass")).digest()
         if isinstance(sample, bytes):

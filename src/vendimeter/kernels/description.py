@@ -47,7 +47,7 @@ def describe(kernel: Kernel) -> dict[str, Any]:
     name = kernel.name or type(kernel).__qualname__
     return {
         "kernel": name,
-        "parameters": {key: _to_plain(value) for key, value in _parameters(kernel).items()},
+        "parameters": {key: _describe_value(value) for key, value in _parameters(kernel).items()},
     }
 
 
@@ -57,14 +57,14 @@ def _parameters(kernel: Kernel) -> dict[str, Any]:
     return dict(vars(kernel))
 
 
-def _to_plain(value: Any) -> Any:
+def _describe_value(value: Any) -> Any:
     if isinstance(value, Kernel):
         return describe(value)
     if is_encoder(value):
-        parameters = {key: _to_plain(part) for key, part in value.parameters().items()}
+        parameters = {key: _describe_value(part) for key, part in value.parameters().items()}
         return {"encoder": value.name or type(value).__qualname__, "parameters": parameters}
     if isinstance(value, list | tuple):
-        return [_to_plain(part) for part in value]
+        return [_describe_value(part) for part in value]
     if isinstance(value, np.bool_ | np.number):
         value = value.item()
     if value is None or isinstance(value, str | int):
@@ -82,8 +82,8 @@ def _to_plain(value: Any) -> Any:
 def _describe_function(value: Any) -> dict[str, Any]:
     if isinstance(value, functools.partial):
         arguments = [
-            _to_plain(value.args),
-            [[key, _to_plain(part)] for key, part in sorted(value.keywords.items())],
+            _describe_value(value.args),
+            [[key, _describe_value(part)] for key, part in sorted(value.keywords.items())],
         ]
         return {**_describe_function(value.func), "with": arguments}
     owner = getattr(value, "__self__", None)
@@ -329,7 +329,7 @@ def _call_text(name: str, kind: Any, parameters: Any, yours: bool) -> str:
     if kind is not None:
         for field in dataclasses.fields(kind):
             has_factory = field.default_factory is not dataclasses.MISSING
-            defaults[field.name] = _to_plain(field.default_factory() if has_factory else field.default)  # type: ignore[misc]
+            defaults[field.name] = _describe_value(field.default_factory() if has_factory else field.default)  # type: ignore[misc]
     arguments, needs_name = [], kind is None
     for key, value in parameters.items():
         if key in defaults and defaults[key] == value:

@@ -16,8 +16,8 @@ from vendimeter.data.arrays import (
     is_frame_column,
     is_missing,
     is_sparse,
-    plain,
     to_list,
+    to_python,
 )
 from vendimeter.data.devices import (
     DEVICE_BYTES,
@@ -331,7 +331,7 @@ def _indicate_codes(codes: np.ndarray) -> Features:
 
 def _freeze(value: Any) -> Any:
     """Lists and arrays as tuples, which can be compared and hashed whole."""
-    value = value.tolist() if isinstance(value, np.ndarray) else plain(value)
+    value = value.tolist() if isinstance(value, np.ndarray) else to_python(value)
     return tuple(_freeze(part) for part in value) if isinstance(value, list | tuple) else value
 
 

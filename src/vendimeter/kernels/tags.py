@@ -15,8 +15,8 @@ from vendimeter.data.arrays import (
     is_frame_column,
     is_missing,
     is_sparse,
-    plain,
     to_list,
+    to_python,
     unwrapped,
 )
 from vendimeter.data.devices import concat, is_foreign, is_real, namespace, to_host
@@ -171,7 +171,7 @@ class Tags(Kernel):
             raise InputError(
                 f"item {i} is {brief(item)}; {KERNEL} expected a list, tuple or set of tags.{gap}", item=i
             )
-        return map(plain, item)
+        return map(to_python, item)
 
 
 def _check_vocabulary(vocabulary: Any) -> tuple[Hashable, ...]:
@@ -180,7 +180,7 @@ def _check_vocabulary(vocabulary: Any) -> tuple[Hashable, ...]:
         raise InputError(
             f"vocabulary={brief(vocabulary)}; expected a sequence of tags, such as ('sweet', 'floral')."
         )
-    tags = tuple(map(plain, vocabulary))
+    tags = tuple(map(to_python, vocabulary))
     seen: set[Hashable] = set()
     for tag in tags:
         try:

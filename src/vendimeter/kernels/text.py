@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vendimeter.data.arrays import plain
+from vendimeter.data.arrays import to_python
 from vendimeter.data.tokens import Tokenizer, check, format_tokenizer, texts_of, tokens_of
 from vendimeter.errors import InputError
 from vendimeter.kernels.base import Kernel
@@ -424,7 +424,7 @@ def hashes(vocabulary: Sequence[Hashable]) -> np.ndarray:
     (True, 3)
     """
     numbers = np.empty(len(vocabulary), dtype=np.uint64)
-    for i, token in enumerate(map(plain, vocabulary)):
+    for i, token in enumerate(map(to_python, vocabulary)):
         if not isinstance(token, str | int):
             raise InputError(
                 f"hashed= met the token {brief(token)}; expected tokens that are texts or whole numbers."

@@ -25,9 +25,9 @@ from vendimeter.metrics.inputs import (
 from vendimeter.metrics.registry import METRICS, SCORE, Entry, cell_of, check_options, columns_of
 from vendimeter.options import COSINE, SEED, check_flag, check_progress, check_rng, whole_number
 from vendimeter.present import tables
+from vendimeter.present.plain import plain
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column
-from vendimeter.results.base import plain
 from vendimeter.results.score import data_frame
 from vendimeter.spectrum import parse_orders
 
@@ -70,7 +70,6 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         """Plain values ready for JSON: a list of rows, and the notes."""
         columns = self._columns()
-        columns["collection"] = [_json_name(name) for name in self.names]
         rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(self.names))]
         return {"rows": rows, "notes": list(self.notes)}
 
@@ -300,14 +299,6 @@ def table(
         (name for name, row in zip(collections, rows, strict=True) if is_reference(row, rows)), None
     )
     return Table(tuple(collections), tuple(columns), tuple(map(tuple, cells)), tuple(notes), reference_name)
-
-
-def _json_name(name: Any) -> Any:
-    """The name of a collection as JSON can write it: what is no text or number becomes text, and a tuple a list."""
-    if isinstance(name, tuple):
-        return [_json_name(entry) for entry in name]
-    value = plain(name)
-    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 # --------------------------------------------------------------------------------- choice of metrics, and their figures

@@ -14,7 +14,7 @@ from vendimeter.analysis.decomposition.contributions import Contributions, contr
 from vendimeter.analysis.eigenmodes import Modes, modes
 from vendimeter.analysis.near_copies.near_copies import Duplicates, duplicates
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, rarefy
-from vendimeter.data.arrays import plain
+from vendimeter.data.arrays import to_python
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
 from vendimeter.reports.sample import SampledCollection, Subject, is_narrow
@@ -183,7 +183,7 @@ class Analyses:
         groups = subject.groups
         if groups is None or subject.labels is None:
             return None
-        labels = [plain(label) for label in groups.labels]
+        labels = [to_python(label) for label in groups.labels]
         reference = self.reference if self.reference in labels else None
         return compare(
             np.arange(subject.n),

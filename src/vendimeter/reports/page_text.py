@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from vendimeter.plots.style import GREY, LIGHT, PALETTE
-from vendimeter.results.base import plain
+from vendimeter.present.plain import plain
 
 __all__ = ["INK", "MISSING", "PAPER", "as_json", "format_column", "order_label", "themed", "visible_text"]
 

@@ -14,7 +14,6 @@ from vendimeter.results.score import Score
 
 __all__ = [
     "claim_words",
-    "finite_or_none",
     "label_as_text",
     "label_name",
     "note",
@@ -29,11 +28,6 @@ _POWER = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d+)\b")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _ESTIMATE = re.compile(r"(?<=about )\d+\.\d+(?= effectively)")  # more digits than an estimate has
 _ADVICE = re.compile(r"(?:\.\s+Pass|[:;]\s+pass)\s[^.]*\.$")
-
-
-def finite_or_none(value: Any) -> float | None:
-    """A number, or None where there is none."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def label_name(label: Any, length: int = 40) -> str:

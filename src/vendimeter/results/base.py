@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.present.numbers import short_number
+from vendimeter.present.plain import plain
 from vendimeter.present.text import html_escaped
 from vendimeter.results.score import Score, data_frame, html_table, to_score
 from vendimeter.solvers.exact import Solution
@@ -24,7 +25,7 @@ from vendimeter.solvers.solve import unclaimed
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Count", "Figure", "Figures", "Result", "frozen", "plain", "score_of"]
+__all__ = ["Count", "Figure", "Figures", "Result", "frozen", "score_of"]
 
 ROWS_SHOWN = 20  # of a table in a notebook
 
@@ -56,7 +57,7 @@ class Figures:
         return f"<p>{html_escaped(type(self).__name__)}</p>{html_table(rows)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values ready for JSON (a missing or infinite number is None)."""
+        """All fields as plain values ready for JSON (a missing or infinite number is None, a score has its bounds)."""
         return {name: plain(value) for name, value, _ in self._fields()}
 
 
@@ -118,25 +119,6 @@ def _format_field(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<{len(value)} values>" if value.ndim else short_number(value.item())
     return repr(value)
-
-
-def plain(value: Any) -> Any:
-    """A value ready for JSON."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, Score):  # with its bounds
-        return value.to_dict()
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, Figures):
-        return value.to_dict()
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return {key: plain(entry) for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 class Result(Figures):

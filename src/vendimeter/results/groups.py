@@ -16,17 +16,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vendimeter.data.arrays import plain, to_list
+from vendimeter.data.arrays import to_list, to_python
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, printable, unknown
 from vendimeter.present.numbers import format_bounds, order_name, short_number
-from vendimeter.results.score import Profile, Score, data_frame, html_table, none_if_nan
+from vendimeter.present.plain import plain
+from vendimeter.results.score import Profile, Score, data_frame, html_table
 from vendimeter.solvers.groups import SolvedGroups
 from vendimeter.spectrum import Eigenvalues, Level
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
-__all__ = ["Difference", "GroupMeans", "GroupScores", "Mean", "means_of", "plain_label"]
+__all__ = [
+    "Difference",
+    "GroupMeans",
+    "GroupScores",
+    "Mean",
+    "means_of",
+]
 
 
 class GroupScores:
@@ -113,7 +120,7 @@ class GroupScores:
 
     def __getitem__(self, label: Any) -> Any:
         try:
-            position = self._positions.get(plain(label))
+            position = self._positions.get(to_python(label))
         except TypeError:  # a list, say
             position = None
         if position is None:
@@ -197,10 +204,8 @@ class GroupScores:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, one entry a group and order, ready for JSON (a missing number is None)."""
         columns = self._long()
-        for name in {"score", "low", "high", "removed_mass"} & columns.keys():
-            columns[name] = [none_if_nan(value) for value in columns[name]]
         columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
-        columns["group"] = [plain_label(label) for label in columns["group"]]
+        columns = plain(columns)
         names = list(columns)
         return {
             "kernel": self._kernel,
@@ -359,13 +364,9 @@ class GroupMeans:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON (a missing number is None)."""
-
-        def json_row(row: Any) -> dict[str, Any]:
-            return {k: none_if_nan(v) if isinstance(v, float) else v for k, v in row._asdict().items()}
-
         return {
-            "means": [json_row(mean) for mean in self.means],
-            "differences": [json_row(pair) for pair in self.differences],
+            "means": [plain(mean._asdict()) for mean in self.means],
+            "differences": [plain(pair._asdict()) for pair in self.differences],
             "left_out": self.left_out,
         }
 
@@ -431,13 +432,6 @@ def _first_six(texts: list[str]) -> list[str]:
     """The first six texts on one line, with the number of those that are left out."""
     more = [f"… {len(texts) - 6} more"] if len(texts) > 6 else []
     return [", ".join(texts[:6] + more)] if texts else []
-
-
-def plain_label(label: Any) -> Any:
-    """A label as JSON can write it: what is no text or number becomes text, and a tuple a list."""
-    if isinstance(label, tuple):
-        return [plain_label(entry) for entry in label]
-    return label if isinstance(label, str | int | float | None) else str(label)
 
 
 def _hashable(names: list[Any], what: str) -> list[Hashable]:

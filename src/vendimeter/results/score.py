@@ -26,6 +26,7 @@ from vendimeter.present.numbers import (
     order_suffix,
     short_number,
 )
+from vendimeter.present.plain import plain
 from vendimeter.present.text import html_escaped
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
@@ -268,14 +269,14 @@ class Score(float):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the eigenvalues, as plain values ready for JSON (a missing number is None)."""
         return {
-            "score": none_if_nan(self),
-            "low": none_if_nan(self.bounds[0]),
-            "high": none_if_nan(self.bounds[1]),
+            "score": plain(float(self)),
+            "low": plain(self.bounds[0]),
+            "high": plain(self.bounds[1]),
             "level": self.level,
             "q": "inf" if math.isinf(self.q) else self.q,
             "n": self.n,
             "method": self.method,
-            "diagnostics": dict(self.diagnostics),
+            "diagnostics": plain(self.diagnostics),
         }
 
     def plot(self, ax: Any = None) -> Display:
@@ -283,11 +284,6 @@ class Score(float):
         from vendimeter import plots
 
         return plots.spectrum(self, ax=ax)
-
-
-def none_if_nan(value: float) -> float | None:
-    """A plain float, or None where it is not a number, which JSON cannot write."""
-    return None if math.isnan(value) else float(value)
 
 
 def _rebuild(value: float, state: dict[str, Any]) -> Score:

@@ -29,7 +29,6 @@ from vendimeter.options import COSINE, SEED, as_number, check_confidence, check_
 from vendimeter.present.numbers import format_confidence, order_name, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import plain_label
 from vendimeter.results.score import Score, data_frame
 from vendimeter.solvers.groups import solve_groups
 from vendimeter.spectrum import parse_order
@@ -179,11 +178,6 @@ class Comparison(Result):
             "n": self.sizes.tolist(),
             **{name: column.tolist() for name, column in zip(names, columns, strict=True)},
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values ready for JSON (a missing number is None)."""
-        q = "inf" if math.isinf(self.q) else self.q
-        return super().to_dict() | {"labels": list(map(plain_label, self.labels)), "q": q}
 
     def similarity_frame(self) -> Any:
         """The similarity of the groups as a pandas frame, with their labels on both sides."""

@@ -17,13 +17,12 @@ import numpy as np
 
 from vendimeter.analysis.comparison.common_size import Pool, Rarefied, side_of, standard_error, t_quantile
 from vendimeter.analysis.comparison.groups import Groups
-from vendimeter.data.arrays import plain
+from vendimeter.data.arrays import to_python
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import generator
 from vendimeter.present.numbers import format_confidence
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import plain_label
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
@@ -144,11 +143,6 @@ class Differences(Result):
             "shared": self.shared.tolist(),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values ready for JSON (a missing number is None)."""
-        labels = {"groups": self.groups, "references": self.references}
-        return super().to_dict() | {name: list(map(plain_label, values)) for name, values in labels.items()}
-
     def plot(self, ax: Any = None) -> Display:
         """The ratios with their intervals, the largest differences first."""
         from vendimeter.plots.comparison import differences
@@ -194,7 +188,7 @@ def choose_pairs(
         reference_position = positions[0] if positions else 0
     else:
         try:
-            reference_position = labels.index(plain(reference))
+            reference_position = labels.index(to_python(reference))
         except ValueError:
             raise unknown("group", reference, labels).at(option="reference") from None
         if not comparable[reference_position]:

@@ -178,10 +178,6 @@ class Duplicates(Result):
             )
         return text + "."
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values ready for JSON, the scores with their bounds."""
-        return super().to_dict() | {"recall": self.recall.to_dict()}
-
     def _columns(self) -> dict[str, Any]:
         """One row for each item of a cluster."""
         items = np.concatenate([np.empty(0, dtype=np.int64), *self.clusters])

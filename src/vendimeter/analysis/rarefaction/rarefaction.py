@@ -136,12 +136,7 @@ class Rarefaction(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values ready for JSON (a missing number is None)."""
-        return super().to_dict() | {
-            "score": self.score.to_dict(),
-            "population": self.population.to_dict(),
-            "q": "inf" if math.isinf(self.q) else self.q,
-            "verdict": self.verdict,
-        }
+        return super().to_dict() | {"verdict": self.verdict}
 
     def plot(self, ax: Any = None) -> Display:
         """The curve with its band, and the population beside it; see `vendimeter.plots.rarefaction`."""

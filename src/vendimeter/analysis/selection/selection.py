@@ -32,7 +32,6 @@ from vendimeter.options import COSINE, SEED, as_number, generator
 from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.groups import plain_label
 from vendimeter.results.score import Score, to_score
 from vendimeter.similarity import Matrix, Pairwise, Remembered, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets
@@ -146,11 +145,6 @@ class Selection(Result):
         if self.quality is not None:
             phrases.append(f"mean quality {short_number(float(self.quality.mean()))}")
         return "; ".join([*phrases, *self.notes]) + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values ready for JSON, scores with their bounds."""
-        labels = None if self.labels is None else [plain_label(label) for label in self.labels]
-        return super().to_dict() | {"labels": labels}
 
     def _columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"item": self.indices, "gain": self.gains}

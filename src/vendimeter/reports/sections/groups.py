@@ -19,6 +19,7 @@ from vendimeter.present.numbers import (
     order_suffix,
     order_symbol,
 )
+from vendimeter.present.plain import plain
 from vendimeter.reports.analyses import MAX_TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
@@ -34,7 +35,7 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import finite_or_none, label_as_text, note, strip_advice
+from vendimeter.reports.words import label_as_text, note, strip_advice
 
 __all__ = ["section", "similarity_blocks"]
 
@@ -275,7 +276,7 @@ def _ranking(analyses: Analyses, q: float, names: list[str]) -> Chart:
             "n": int(comparison.sizes[g]),
         }
         dots.append(row)
-        low, high = finite_or_none(comparison.rarefied_low[g]), finite_or_none(comparison.rarefied_high[g])
+        low, high = plain(comparison.rarefied_low[g]), plain(comparison.rarefied_high[g])
         if q == comparison.q and low is not None and high is not None:
             intervals.append({**row, "low": low, "high": high})
         if raw is not None and comparison.size is not None and comparison.sizes[g] > comparison.size:
@@ -369,14 +370,14 @@ def _table(analyses: Analyses, names: list[str]) -> Table:
     ]
     rows = []
     for g in order:
-        row: list[Any] = [names[g], int(comparison.sizes[g]), finite_or_none(comparison.scores[g])]
+        row: list[Any] = [names[g], int(comparison.sizes[g]), plain(comparison.scores[g])]
         if rarefied and not equal:
-            row.append(finite_or_none(comparison.rarefied[g]))
+            row.append(plain(comparison.rarefied[g]))
         if spread:
-            row += [finite_or_none(comparison.rarefied_low[g]), finite_or_none(comparison.rarefied_high[g])]
-        rank = finite_or_none(comparison.rank[g])
+            row += [plain(comparison.rarefied_low[g]), plain(comparison.rarefied_high[g])]
+        rank = plain(comparison.rank[g])
         row.append(None if rank is None else int(rank))
-        rows.append([*row, *(finite_or_none(analyses.group_scores[q][g]) for q in other_orders)])
+        rows.append([*row, *(plain(analyses.group_scores[q][g]) for q in other_orders)])
     return Table(columns, rows, filterable=len(order) > 12, more=more)
 
 
@@ -409,7 +410,7 @@ def _differences(analyses: Analyses, names: list[str]) -> Table:
             *((differences.p,) if tested else ()),
             *((differences.p_adjusted,) if adjusted else ()),
         )
-        rows.append([by_label[differences.groups[i]], *(finite_or_none(column[i]) for column in arrays)])
+        rows.append([by_label[differences.groups[i]], *(plain(column[i]) for column in arrays)])
     explanation = (
         "" if analyses.reference is not None else f", the first {noun}, since none was named to compare with"
     )

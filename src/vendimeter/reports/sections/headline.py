@@ -17,15 +17,10 @@ from vendimeter.present.numbers import (
     order_suffix,
     order_symbol,
 )
+from vendimeter.present.plain import plain
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
-from vendimeter.reports.words import (
-    claim_words,
-    finite_or_none,
-    label_name,
-    population_sentence,
-    score_sentence,
-)
+from vendimeter.reports.words import claim_words, label_name, population_sentence, score_sentence
 from vendimeter.results.groups import Mean
 from vendimeter.scoring import score_groups
 
@@ -246,8 +241,8 @@ def _table(analyses: Analyses, q: float) -> Table:
                 collection.n,
                 score.n,
                 float(score),
-                finite_or_none(low),
-                finite_or_none(high),
+                plain(low),
+                plain(high),
                 _level(score),
             ]
         )

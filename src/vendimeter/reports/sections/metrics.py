@@ -22,10 +22,11 @@ from vendimeter.metrics.tables import table
 from vendimeter.optional import require
 from vendimeter.options import generator
 from vendimeter.present.numbers import order_suffix
+from vendimeter.present.plain import plain
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table
-from vendimeter.reports.words import finite_or_none, note
+from vendimeter.reports.words import note
 
 __all__ = ["check_features", "section"]
 
@@ -209,7 +210,7 @@ def _meaning(name: str) -> str:
 def _cell(value: Any) -> float | int | None:
     if isinstance(value, int):
         return value
-    value = finite_or_none(value)
+    value = plain(value)
     return 0.0 if value is not None and abs(value) < ROUNDING else value
 
 
@@ -310,5 +311,5 @@ def _groups(analyses: Analyses, samples: Any, raw: bool) -> tuple[dict[str, Any]
     positions = [groups.items[groups.starts[g] : groups.starts[g + 1]] for g in range(len(groups.labels))]
     return (
         {name: take(samples, members) for name, members in zip(names, positions, strict=True)},
-        [finite_or_none(score) for score in comparison.scores],
+        [plain(score) for score in comparison.scores],
     )

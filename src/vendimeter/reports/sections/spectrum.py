@@ -9,10 +9,11 @@ import numpy as np
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import known_eigenvalues
 from vendimeter.present.numbers import count_of, format_number, format_share, order_symbol
+from vendimeter.present.plain import plain
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
-from vendimeter.reports.words import finite_or_none, note
+from vendimeter.reports.words import note
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
@@ -164,7 +165,7 @@ def _profile_chart(analyses: Analyses, names: list[str]) -> Chart:
                 continue
             row: dict[str, Any] = {"x": order_symbol(q), "y": answer.value}
             row |= {"series": name} if several else {}
-            low, high = finite_or_none(answer.low), finite_or_none(answer.high)
+            low, high = plain(answer.low), plain(answer.high)
             lines.append(row)
             if low is not None and high is not None:
                 intervals.append({**row, "low": low, "high": high})
