@@ -176,7 +176,7 @@ def dying_in(name: str, call: int, work: Callable[[], str]) -> Callable[[], str]
 def dying_in_archive(size: int, work: Callable[[], str]) -> Callable[[], str]:
     """The work, killed in the middle of writing a file: when the second one has so many bytes."""
 
-    class Dying(io.BufferedWriter):
+    class Dying(io.BufferedRandom):
         def write(self, data: Any) -> int:
             done = super().write(data)
             self.flush()
@@ -185,13 +185,13 @@ def dying_in_archive(size: int, work: Callable[[], str]) -> Callable[[], str]:
             return done
 
     def patched() -> str:
-        opened, before = itertools.count(1), os.fdopen
+        opened, before = itertools.count(1), io.open
 
-        def instead(handle: int, mode: str = "r", *more: Any) -> Any:
-            file: Any = before(handle, mode, *more)
-            return Dying(file.detach()) if mode == "wb" and next(opened) == 2 else file
+        def instead(file: Any, mode: str = "r", *more: Any, **options: Any) -> Any:
+            found: Any = before(file, mode, *more, **options)
+            return Dying(found.detach()) if mode == "w+b" and next(opened) == 2 else found
 
-        os.fdopen = instead
+        io.open = instead
         return work()
 
     return patched

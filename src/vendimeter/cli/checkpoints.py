@@ -141,7 +141,7 @@ class Checkpoint:
 
     def save(self, total: Any, position: RunPosition) -> None:
         """Write the state of a run, all or nothing: killed at any moment, the file is the old one or the new one."""
-        total._write(self.path, {HEADER_KEY: position.to_header(self.reading)}, part=self._partial)
+        total._write(self.path, {HEADER_KEY: position.to_header(self.reading)}, partial=self._partial)
         self._items = position.items
 
     def load(

@@ -51,12 +51,10 @@ def demo(keep: Path | None, page: Path | None, force: bool) -> None:
         scans: Any = load_digits()
         digits, captions = folder / DIGITS, folder / CAPTIONS
         pictures = np.asarray(np.round(scans.images * 255 / 16), dtype=np.uint8)
-        with write_atomically(digits, overwrite=force) as temporary, temporary.open("wb") as file:
+        with write_atomically(digits, overwrite=force) as partial, partial.open("wb") as file:
             np.savez(file, picture=pictures, digit=np.asarray(scans.target))
-        with write_atomically(captions, overwrite=force) as temporary:
-            temporary.write_bytes(
-                resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes()
-            )
+        with write_atomically(captions, overwrite=force) as partial:
+            partial.write_bytes(resources.files("vendimeter.cli").joinpath("data/captions.csv").read_bytes())
         click.echo(
             "The score of a collection is the effective number of different items in it: 12 captions that share\n"
             "nothing score 12, and 12 copies of one caption score 1. What counts as similar is up to the kernel.\n\n\n"

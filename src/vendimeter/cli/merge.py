@@ -86,7 +86,7 @@ def save(
     >>> folder.cleanup()
     """
     refuse_existing(path, overwrite)
-    total._write(Path(os.path.realpath(path)), {LEFT_OUT_KEY: left_out} if left_out else None)
+    total._write(path, {LEFT_OUT_KEY: left_out} if left_out else None, overwrite=overwrite)
 
 
 def merge_files(

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import click
 
 from vendimeter import __version__
 from vendimeter.cli.options import Output
+from vendimeter.present.files import write_whole
 from vendimeter.present.plain import plain
 from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
@@ -105,9 +105,9 @@ def emit(answer: Answer, output: Output, quiet: bool = False) -> None:
             raise click.ClickException("there is no standard output; expected one, or a file: -o FILE.")
         click.echo(_encodable_text(text, output.form))
         return
-    with write_atomically(output.out, overwrite=output.force) as temporary:
+    with write_atomically(output.out, overwrite=output.force) as partial:
         # Names of files may hold bytes that are no text.
-        temporary.write_bytes((text + "\n").encode("utf-8", "backslashreplace"))
+        partial.write_bytes((text + "\n").encode("utf-8", "backslashreplace"))
     say(f"Written: {output.out}", quiet)
 
 
@@ -125,44 +125,16 @@ def _encodable_text(text: str, form: str) -> str:
 
 @contextlib.contextmanager
 def write_atomically(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary path beside `path`, which replaces it at the end of the block; on any error nothing stays."""
+    """A file for the block to write that gets the name `path` at its end, as `write_whole` makes it."""
     from vendimeter.cli.merge import refuse_existing
 
     refuse_existing(path, overwrite)
-    target = Path(os.path.realpath(path))
     try:
-        # The name is short and not made from the target's, since a long one may leave no room for more.
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".vendi-")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~mask)
-        if overwrite:
-            os.replace(temporary, target)
-        else:
-            _move_to_free_name(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-
-
-def _move_to_free_name(temporary: Path, target: Path) -> None:
-    """Give a file its name, which must be free."""
-    from vendimeter.cli.merge import refuse_existing
-
-    try:
-        os.link(temporary, target)  # unlike a renaming, it fails where somebody else made the file meanwhile
-    except FileExistsError:
-        refuse_existing(target, False)
+        with write_whole(path, overwrite=overwrite) as partial:
+            yield partial
+    except FileExistsError:  # somebody else has made it meanwhile
+        refuse_existing(path, overwrite)
         raise
-    except OSError:  # a disk that has no links
-        refuse_existing(target, False)
-        os.replace(temporary, target)
 
 
 def render(answer: Answer, output: Output) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from vendimeter.io.sources import File
 from vendimeter.messages import brief, printable
 from vendimeter.optional import require
 from vendimeter.options import check_flag
+from vendimeter.present.files import write_whole, write_whole_folder
 
 __all__ = ["Layout", "Output"]
 
@@ -157,11 +156,12 @@ class Output:
             raise InputError(
                 f"the folder {printable(self.target.parent)!r} does not exist; expected one that does. Make it first."
             )
-        self._check(files, bool(overwrite))
+        self._overwrite = bool(overwrite)
+        self._check(files)
         self._names = None if self.single else _output_names(files)
         self.paths: tuple[str, ...] = ()  # what was written
 
-    def _check(self, files: Sequence[File], overwrite: bool) -> None:
+    def _check(self, files: Sequence[File]) -> None:
         """Nothing that is read, and nothing else that is there, may be replaced unasked."""
         target = self.target.resolve()
         for file in files:
@@ -177,7 +177,7 @@ class Output:
         entries = [] if self.single else sorted(self.target.iterdir())
         if not self.single and not entries:
             return
-        if not overwrite:
+        if not self._overwrite:
             raise InputError(
                 f"{printable(self.target)!r} exists{'' if self.single else ' and is not empty'}; expected a new name. "
                 "Pass overwrite=True to replace it."
@@ -192,37 +192,17 @@ class Output:
     @contextmanager
     def writing(self, schema: Any) -> Iterator[_Writer]:
         """Write beside the target, and move it there at the end; on an error nothing of it stays."""
-        partial = self.target.absolute().parent / f".vendimeter-{secrets.token_hex(8)}.part"
-        writer = _Writer(partial, self.target, self._names, schema)
-        try:
-            writer.begin()
-            yield writer
-            written = writer.close()
+        write = write_whole if self.single else write_whole_folder
+        with ExitStack() as unfinished:
             with _reporting_errors(self.target):
-                self._move(partial)
-        except BaseException:
-            writer.abandon()
-            if partial.is_dir():
-                shutil.rmtree(partial, ignore_errors=True)
-            else:
-                partial.unlink(missing_ok=True)
-            raise
-        self.paths = (
-            (str(self.target),) if self.single else tuple(str(self.target / name) for name in written)
-        )
-
-    def _move(self, partial: Path) -> None:
-        if self.single or not self.target.exists():
-            os.replace(partial, self.target)
-            return
-        backup = partial.with_suffix(".old")
-        os.replace(self.target, backup)
-        try:
-            os.replace(partial, self.target)
-        except BaseException:
-            os.replace(backup, self.target)
-            raise
-        shutil.rmtree(backup, ignore_errors=True)
+                partial = unfinished.enter_context(write(self.target, overwrite=self._overwrite))
+            writer = _Writer(partial, self.target, self._names, schema)
+            unfinished.callback(writer.abandon)
+            yield writer
+            with _reporting_errors(self.target):
+                names = writer.close()
+                unfinished.close()
+        self.paths = (str(self.target),) if self.single else tuple(str(self.target / name) for name in names)
 
 
 @contextmanager
@@ -272,12 +252,6 @@ class _Writer:
         self._tables: list[Any] = []
         self._written: list[str] = []
 
-    def begin(self) -> None:
-        """Make the folder, where there is one."""
-        if self._names is not None:
-            with _reporting_errors(self._target):
-                self._partial.mkdir()
-
     def write(self, table: Any, file: int) -> None:
         """Add rows that belong to the file of this number."""
         with _reporting_errors(self._target):
@@ -303,12 +277,8 @@ class _Writer:
             self._open = None
 
     def close(self) -> list[str]:
-        """All that was held back is written, and is on the disk; the names of the files, in order."""
-        with _reporting_errors(self._target):
-            self._finish()
-            for name in self._written:
-                with (self._partial / name).open("rb+") as file:
-                    os.fsync(file.fileno())
+        """Write all that was held back; the names of the files, in order."""
+        self._finish()
         return self._written
 
     def abandon(self) -> None:

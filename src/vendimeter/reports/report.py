@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +18,7 @@ from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarni
 from vendimeter.kernels import FromDistances, Precomputed
 from vendimeter.messages import brief, check_characters, printable, unknown, warn
 from vendimeter.options import check_progress, check_rng
+from vendimeter.present.files import write_whole
 from vendimeter.present.numbers import count_of, order_name, order_symbol
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped
@@ -91,26 +89,16 @@ class Report:
             raise InputError(
                 f"{brief(str(path))} is a folder; expected the name of a file, such as 'report.html'."
             )
-        if target.exists() and not overwrite:
-            raise InputError(
-                f"the file {brief(str(path))} is there already; expected another name, or overwrite=True to replace it."
-            )
         if not target.parent.is_dir():
             raise InputError(f"there is no folder {brief(str(target.parent))}; expected one to write into.")
-        target = Path(os.path.realpath(target))
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.html)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, target)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-        return Path(path)
+            with write_whole(target, overwrite=overwrite) as partial:
+                partial.write_text(self.html, encoding="utf-8", newline="\n")
+        except FileExistsError:
+            raise InputError(
+                f"the file {brief(str(path))} is there already; expected another name, or overwrite=True to replace it."
+            ) from None
+        return target
 
     def __repr__(self) -> str:
         sections = ", ".join(section.key for section in self.document.sections)

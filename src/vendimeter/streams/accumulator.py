@@ -7,7 +7,6 @@ only when a score is asked for, so that sums add up exactly as their items would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -470,9 +469,9 @@ class Accumulator:
         """
         self._write(path)
 
-    def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
-        """Write the file, with more in its header; `part` is as for `saved.write`."""
-        saved.write(path, "accumulator", self._header() | dict(more or {}), self._arrays(), part=part)
+    def _write(self, path: Any, more: Mapping[str, Any] | None = None, **how: Any) -> None:
+        """Write the file, with more in its header; `how` are the options of `saved.write`."""
+        saved.write(path, "accumulator", self._header() | dict(more or {}), self._arrays(), **how)
 
     def _header(self) -> dict[str, Any]:
         header = {

@@ -535,8 +535,8 @@ class GroupAccumulator:
         """
         self._write(path)
 
-    def _write(self, path: Any, more: Mapping[str, Any] | None = None, part: Path | None = None) -> None:
-        """Write the file, with more in its header; `part` is as for `saved.write`."""
+    def _write(self, path: Any, more: Mapping[str, Any] | None = None, **how: Any) -> None:
+        """Write the file, with more in its header; `how` are the options of `saved.write`."""
         headers: list[dict[str, Any]] = []
         for label in self.labels:
             if _label_from_json(_label_to_json(label)) != label:
@@ -553,7 +553,7 @@ class GroupAccumulator:
             "labels": headers,
             "memory": self.memory,
         }
-        saved.write(path, "group accumulator", header_of_all | dict(more or {}), self._arrays(), part=part)
+        saved.write(path, "group accumulator", header_of_all | dict(more or {}), self._arrays(), **how)
 
     def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for g, label in enumerate(self.labels):

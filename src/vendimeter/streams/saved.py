@@ -11,7 +11,6 @@ import copy
 import io
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import numpy as np
 
 from vendimeter.errors import InputError, SavedStateError, VendimeterError
 from vendimeter.messages import brief, shape_of
+from vendimeter.present.files import write_whole
 
 __all__ = ["Archive", "opened", "write"]
 
@@ -36,40 +36,27 @@ def write(
     header: dict[str, Any],
     arrays: Iterable[tuple[str, np.ndarray]],
     *,
-    part: Path | None = None,
+    overwrite: bool = True,
+    partial: Path | None = None,
 ) -> None:
-    """Write a header and arrays under names, all or nothing.
-
-    Until it is complete, the file has the name `part`, for a writer that is the only one and clears away what was left
-    of it when it was killed; by default a name that nobody else has.
-    """
+    """Write a header and arrays under names, all or nothing; options are those of `write_whole`."""
     target = _as_path(path)
-    partial = target.parent / f".vendimeter-{secrets.token_hex(8)}.part" if part is None else part
     try:
-        if part is not None:
-            part.unlink(missing_ok=True)
-        # Not tempfile's: the file gets the permissions of any other that the user writes.
-        handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        with (
+            write_whole(target, overwrite=overwrite, partial=partial) as unfinished,
+            zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive,
+        ):
+            sums = {}
+            for key, array in arrays:
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                sums[key] = archive.getinfo(f"{key}.npy").CRC
+            full_header = {"format": f"vendimeter {kind}", "version": VERSION, **header, "arrays": sums}
+            archive.writestr(HEADER, json.dumps(full_header, ensure_ascii=True))
     except (OSError, ValueError) as error:
+        if isinstance(error, VendimeterError):
+            raise
         raise _write_error(target, error) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                sums = {}
-                for key, array in arrays:
-                    with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-                    sums[key] = archive.getinfo(f"{key}.npy").CRC
-                full_header = {"format": f"vendimeter {kind}", "version": VERSION, **header, "arrays": sums}
-                archive.writestr(HEADER, json.dumps(full_header, ensure_ascii=True))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, OSError | ValueError) and not isinstance(error, VendimeterError):
-            raise _write_error(target, error) from None
-        raise
 
 
 def _as_path(path: Any) -> Path:
