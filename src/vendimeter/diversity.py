@@ -30,8 +30,9 @@ from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_progress, check_rng
 from vendimeter.present.numbers import format_bytes
 from vendimeter.present.progress import Progress, showing
+from vendimeter.present.tables import html_table
 from vendimeter.results.groups import GroupScores
-from vendimeter.results.score import Profile, html_table, to_score
+from vendimeter.results.score import Profile, to_score
 from vendimeter.similarity import FeatureRows, Matrix, Pairwise, Remembered, Similarity
 from vendimeter.similarity.remembered import distinct_count
 from vendimeter.solvers.edges import Entries, within

@@ -21,6 +21,7 @@ from vendimeter.options import byte_count
 from vendimeter.present.numbers import count_of
 from vendimeter.present.progress import showing
 from vendimeter.present.terminal import is_terminal, say
+from vendimeter.present.text import label_as_text
 from vendimeter.spectrum import parse_orders
 
 __all__ = [
@@ -184,7 +185,7 @@ def item_columns(collection: Collection, positions: Sequence[int]) -> dict[str, 
     indices = [int(i) for i in positions]
     columns: dict[str, list[Any]] = {"item": indices, "place": [_place(collection, i) for i in indices]}
     if collection.labels is not None:
-        columns["label"] = [_label(collection.labels[i]) for i in indices]
+        columns["label"] = [label_as_text(collection.labels[i]) for i in indices]
     samples = collection.samples
     if not collection.is_table and isinstance(samples[0], str | bytes | PurePath):
         columns["sample"] = [str(samples[i]) for i in indices]
@@ -194,7 +195,3 @@ def item_columns(collection: Collection, positions: Sequence[int]) -> dict[str, 
 def _place(collection: Collection, i: int) -> str:
     name = "" if collection.ids is None else str(collection.ids[i])
     return name if name and not name.isspace() else collection.place(i)
-
-
-def _label(label: Any) -> str:
-    return " / ".join(map(str, label)) if isinstance(label, tuple | list) else str(label)

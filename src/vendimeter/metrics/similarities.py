@@ -13,7 +13,7 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_flag
 from vendimeter.present.numbers import digits, order_name, short_number
-from vendimeter.results.score import data_frame, html_table
+from vendimeter.present.tables import data_frame, html_table
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums
 from vendimeter.spectrum import parse_order, parse_orders
 

@@ -27,8 +27,7 @@ from vendimeter.options import COSINE, SEED, check_flag, check_progress, check_r
 from vendimeter.present import tables
 from vendimeter.present.plain import plain
 from vendimeter.present.progress import Progress, showing
-from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column
-from vendimeter.results.score import data_frame
+from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column, data_frame
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Table", "caveats", "choose_metrics", "compute_cells", "is_reference", "score_cells", "table"]

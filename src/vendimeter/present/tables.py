@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vendimeter.messages import printable
-from vendimeter.present.text import html_escaped, latex_escaped, markdown_escaped, on_one_line
+from vendimeter.optional import require
+from vendimeter.present.text import html_escaped, label_as_text, latex_escaped, markdown_escaped, on_one_line
 
 __all__ = [
     "COMPUTED",
@@ -40,9 +41,11 @@ __all__ = [
     "as_markdown",
     "cells_of",
     "column_texts",
+    "data_frame",
     "decimals_of",
     "grid",
     "html_page",
+    "html_table",
     "latex",
     "markdown",
     "notes_on",
@@ -227,18 +230,7 @@ def markdown(
     body = [
         [markdown_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)
     ]
-    widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
-    rule = [":" + "-" * max(2, widths[0] - 1), *("-" * max(2, width - 1) + ":" for width in widths[1:])]
-    lines = [
-        "| "
-        + " | ".join(
-            text.ljust(max(3, width)) if j == 0 else text.rjust(max(3, width))
-            for j, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        + " |"
-        for row in [head, rule, *body]
-    ]
-    return "\n".join(lines) + "\n"
+    return _markdown_lines(head, body, [False, *(True for _ in columns)], aligned=True) + "\n"
 
 
 def latex(
@@ -256,23 +248,13 @@ def latex(
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
-        figure = LATEX_SPECIAL.get(value, value.replace(",", "{,}"))
-        if figure.startswith("-") and figure != "--":
-            figure = f"$-${figure[1:]}"  # a minus, not a hyphen, and figures that can be bold
+        figure = _latex_number(value)
         text = f"{figure} $\\pm$ {spread}" if spread else figure
         return f"\\textbf{{{text}}}" if i in bold[j] and text else text
 
     head = ["", *(_latex_title(column.title) + LATEX_ARROWS[column.better] for column in columns)]
     body = [[latex_escaped(name), *(cell(i, j) for j in range(len(columns)))] for i, name in enumerate(names)]
-    lines = [
-        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
-        r"\toprule",
-        " & ".join(head) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in body),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
+    lines = _latex_lines(head, body, [False, *(True for _ in columns)])
     if caption is not None or label is not None:
         lines = [r"\begin{table}", r"\centering", *lines]
         lines += [] if caption is None else [f"\\caption{{{latex_escaped(caption)}}}"]
@@ -296,13 +278,9 @@ def html_page(
     notes: Sequence[str],
 ) -> str:
     """A table for a notebook; all texts are escaped."""
-    heads = "".join(f"<th>{html_escaped(column.title + ARROWS[column.better])}</th>" for column in columns)
-    lines = []
-    for name, row in zip(names, texts, strict=True):
-        cells = "".join(f"<td>{html_escaped(_with_spread(text))}</td>" for text in row)
-        lines.append(f"<tr><th>{html_escaped(name)}</th>{cells}</tr>")
-    below = "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
-    return f"<table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>{below}"
+    head = ["", *(column.title + ARROWS[column.better] for column in columns)]
+    rows = [[name, *map(_with_spread, row)] for name, row in zip(names, texts, strict=True)]
+    return html_table(rows, head, named_rows=True) + "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
 
 
 def plain_text(
@@ -386,7 +364,7 @@ def _format_csv(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return repr(float(value)) if isinstance(value, float) else str(int(value))
-    return _escape_formula(_label_text(value))
+    return _escape_formula(label_as_text(value))
 
 
 def _escape_formula(text: str) -> str:
@@ -411,10 +389,6 @@ def _is_formula(text: str) -> bool:
     return False
 
 
-def _label_text(value: Any) -> str:
-    return " / ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-
-
 def _text_rows(sheet: Sheet) -> list[list[str]]:
     columns = [cells_of(sheet, name) for name in sheet.columns]
     return [list(row) for row in zip(*columns, strict=True)]
@@ -425,7 +399,7 @@ def cells_of(sheet: Sheet, name: str) -> list[str]:
     values = list(sheet.columns[name])
     if name not in LABELS:
         return column_texts(values, sheet.digits)
-    return ["–" if value is None else _label_text(value) for value in values]
+    return ["–" if value is None else label_as_text(value) for value in values]
 
 
 def column_texts(values: Sequence[Any], digits: int) -> list[str]:
@@ -458,7 +432,7 @@ def _format_value(value: Any, digits: int, decimals: int | None) -> str:
         if math.isinf(value):
             return "∞" if value > 0 else "−∞"
         return f"{value:.{digits}g}" if decimals is None else f"{value:,.{decimals}f}"
-    return _label_text(value)
+    return label_as_text(value)
 
 
 def ranked(values: Sequence[float]) -> list[int]:
@@ -489,33 +463,98 @@ def as_markdown(sheet: Sheet) -> str:
         [cell if numeric else markdown_escaped(cell) for cell, numeric in zip(row, is_numeric, strict=True)]
         for row in _text_rows(sheet)
     ]
-    rule = ["---:" if numeric else ":---" for numeric in is_numeric]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *body])
+    return _markdown_lines(head, body, is_numeric)
 
 
 def as_latex(sheet: Sheet) -> str:
     """A sheet as a table of LaTeX with the rules of the package booktabs."""
     is_numeric = [are_numbers(list(column)) for column in sheet.columns.values()]
 
-    def cell(text: str, numeric: bool) -> str:
-        if not numeric:
-            return latex_escaped(text)
-        text = LATEX_SPECIAL.get(text, text.replace(",", "{,}"))
-        if "e" in text:  # 1.5e-09
-            size, _, power = text.partition("e")
-            return f"${size} \\times 10^{{{int(power)}}}$"
-        return f"$-${text[1:]}" if text.startswith("-") and text != "--" else text
-
+    head = [latex_escaped(name) for name in sheet.columns]
     body = [
-        [cell(text, numeric) for text, numeric in zip(row, is_numeric, strict=True)]
+        [
+            _latex_number(cell) if numeric else latex_escaped(cell)
+            for cell, numeric in zip(row, is_numeric, strict=True)
+        ]
         for row in _text_rows(sheet)
     ]
-    return "\n".join([
+    return "\n".join(_latex_lines(head, body, is_numeric))
+
+
+# ------------------------------------------------------------------------------------------------ tables in each format
+
+
+def _markdown_lines(
+    head: Sequence[str], body: Sequence[Sequence[str]], is_numeric: Sequence[bool], *, aligned: bool = False
+) -> str:
+    """A table in GitHub's Markdown, numbers to the right; its columns may be aligned in the source, too."""
+    widths = [max(3, *(len(row[j]) for row in [head, *body])) if aligned else 4 for j in range(len(head))]
+    rule = [
+        "-" * (width - 1) + ":" if numeric else ":" + "-" * (width - 1)
+        for width, numeric in zip(widths, is_numeric, strict=True)
+    ]
+    rows = [head, rule, *body]
+    if aligned:
+        rows = [
+            [
+                cell.rjust(width) if numeric else cell.ljust(width)
+                for cell, width, numeric in zip(row, widths, is_numeric, strict=True)
+            ]
+            for row in rows
+        ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _latex_lines(head: Sequence[str], body: Sequence[Sequence[str]], is_numeric: Sequence[bool]) -> list[str]:
+    """A table of LaTeX with the rules of the package booktabs, numbers to the right."""
+    return [
         f"\\begin{{tabular}}{{{''.join('r' if numeric else 'l' for numeric in is_numeric)}}}",
         r"\toprule",
-        " & ".join(latex_escaped(name) for name in sheet.columns) + r" \\",
+        " & ".join(head) + r" \\",
         r"\midrule",
         *(" & ".join(row) + r" \\" for row in body),
         r"\bottomrule",
         r"\end{tabular}",
-    ])  # fmt: skip
+    ]
+
+
+def _latex_number(text: str) -> str:
+    r"""A number as LaTeX sets it.
+
+    Examples
+    --------
+    >>> print(*map(_latex_number, ("-1,200.5", "1.5e-09", "∞", "–")))
+    $-$1{,}200.5 $1.5 \times 10^{-9}$ $\infty$ --
+    """
+    if text in LATEX_SPECIAL:
+        return LATEX_SPECIAL[text]
+    text = text.replace(",", "{,}")
+    if "e" in text:
+        size, _, power = text.partition("e")
+        return f"${size} \\times 10^{{{int(power)}}}$"
+    return (
+        f"$-${text[1:]}" if text.startswith("-") else text
+    )  # a minus, not a hyphen, and figures that can be bold
+
+
+def html_table(
+    rows: Sequence[Sequence[object]], head: Sequence[object] = (), *, named_rows: bool = False
+) -> str:
+    """A small HTML table; every cell is escaped, because names and kernels hold user text.
+
+    With `named_rows` the first cell of each row is its name.
+    """
+
+    def line(cells: Sequence[object], first: str, others: str) -> str:
+        tags = [first, *[others] * (len(cells) - 1)]
+        texts = [f"<{tag}>{html_escaped(cell)}</{tag}>" for tag, cell in zip(tags, cells, strict=True)]
+        return f"<tr>{''.join(texts)}</tr>"
+
+    body = "".join(line(row, "th" if named_rows else "td", "td") for row in rows)
+    top = f"<thead>{line(head, 'th', 'th')}</thead>" if head else ""
+    return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas frame of the columns; pandas is optional."""
+    return require("pandas", extra="frames", purpose="to_frame()").DataFrame(dict(columns))

@@ -138,7 +138,7 @@ def _render_sheet(sheet: Sheet, width: int | None) -> Text | None:
     from rich.text import Text
 
     from vendimeter.present.tables import are_numbers, cells_of
-    from vendimeter.present.text_tables import TextColumn, table
+    from vendimeter.present.terminal_tables import TextColumn, table
 
     names = list(sheet.columns) if sheet.visible is None else list(sheet.visible)
     if not names or not len(sheet):

@@ -7,7 +7,7 @@ import re
 
 from vendimeter.messages import printable
 
-__all__ = ["html_escaped", "latex_escaped", "markdown_escaped", "on_one_line"]
+__all__ = ["html_escaped", "label_as_text", "latex_escaped", "markdown_escaped", "on_one_line"]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -54,6 +54,17 @@ def latex_escaped(text: object) -> str:
     """
     escaped = "".join(_LATEX.get(mark, mark) for mark in on_one_line(text))
     return re.sub("-(?=-)", "-{}", escaped)  # two hyphens in a row would be a dash
+
+
+def label_as_text(label: object) -> str:
+    """A label of the user's as text: "y / p" where it combines several.
+
+    Examples
+    --------
+    >>> label_as_text(("y", "p"))
+    'y / p'
+    """
+    return " / ".join(map(label_as_text, label)) if isinstance(label, tuple | list) else str(label)
 
 
 def on_one_line(text: object, most: int | None = None) -> str:

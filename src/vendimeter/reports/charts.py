@@ -12,8 +12,8 @@ from typing import Any
 
 from vendimeter.messages import printable
 from vendimeter.plots.style import GREY, PALETTE
+from vendimeter.present.text import label_as_text
 from vendimeter.reports.document import Chart, Table
-from vendimeter.reports.words import label_as_text
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]
 

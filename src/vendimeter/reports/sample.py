@@ -22,9 +22,10 @@ from vendimeter.errors import InputError
 from vendimeter.kernels import Kernel, as_kernel
 from vendimeter.messages import brief, unknown
 from vendimeter.options import generator
+from vendimeter.present.text import label_as_text
 from vendimeter.reports.given import ReportInput, read_input
 from vendimeter.reports.items import ItemRenderer, Source, source_of
-from vendimeter.reports.words import label_as_text, label_name
+from vendimeter.reports.words import label_name
 from vendimeter.scoring import plan
 from vendimeter.similarity import Features, Pairwise, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets

@@ -9,12 +9,12 @@ from typing import Any
 from vendimeter.analysis.rarefaction.population import Population
 from vendimeter.messages import printable
 from vendimeter.present.numbers import align_decimals, format_confidence, format_number, order_symbol
+from vendimeter.present.text import label_as_text
 from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score
 
 __all__ = [
     "claim_words",
-    "label_as_text",
     "label_name",
     "note",
     "population_sentence",
@@ -39,11 +39,6 @@ def label_name(label: Any, length: int = 40) -> str:
     ('y / p', "''")
     """
     return printable(label_as_text(label), length) or "''"
-
-
-def label_as_text(label: Any) -> str:
-    """A label as text: "y / p" of a pair of labels."""
-    return " / ".join(map(label_as_text, label)) if isinstance(label, tuple) else str(label)
 
 
 def claim_words(score: Score) -> tuple[str, str]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from vendimeter.present.numbers import short_number
 from vendimeter.present.plain import plain
+from vendimeter.present.tables import data_frame, html_table
 from vendimeter.present.text import html_escaped
-from vendimeter.results.score import Score, data_frame, html_table, to_score
+from vendimeter.results.score import Score, to_score
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.plan import Plan
 from vendimeter.solvers.solve import unclaimed

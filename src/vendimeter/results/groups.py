@@ -21,7 +21,8 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief, printable, unknown
 from vendimeter.present.numbers import format_bounds, order_name, short_number
 from vendimeter.present.plain import plain
-from vendimeter.results.score import Profile, Score, data_frame, html_table
+from vendimeter.present.tables import data_frame, html_table
+from vendimeter.results.score import Profile, Score
 from vendimeter.solvers.groups import SolvedGroups
 from vendimeter.spectrum import Eigenvalues, Level
 

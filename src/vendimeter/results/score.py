@@ -6,7 +6,7 @@ Beside them stand the formats that other results share: orders, durations, perce
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.messages import unknown
-from vendimeter.optional import require
 from vendimeter.options import as_number
 from vendimeter.present.numbers import (
     format_bounds,
@@ -27,6 +26,7 @@ from vendimeter.present.numbers import (
     short_number,
 )
 from vendimeter.present.plain import plain
+from vendimeter.present.tables import data_frame, html_table
 from vendimeter.present.text import html_escaped
 from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
@@ -53,22 +53,6 @@ ROUNDING = 1e-6
 # … but not of these methods, whose bounds are part of the answer.
 BRACKETING = ("lowrank", "lanczos")
 DEFAULT_SOLVER = Solver()
-
-
-def data_frame(columns: Mapping[str, Any]) -> Any:
-    """A pandas frame of the columns; pandas is optional."""
-    return require("pandas", extra="frames", purpose="to_frame()").DataFrame(dict(columns))
-
-
-def html_table(rows: Sequence[tuple[object, ...]], head: tuple[object, ...] = ()) -> str:
-    """A small HTML table; every cell is escaped, because names and kernels hold user text."""
-
-    def line(cells: tuple[object, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html_escaped(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    top = f"<thead>{line(head, 'th')}</thead>" if head else ""
-    return f"<table>{top}<tbody>{body}</tbody></table>"
 
 
 class Score(float):

@@ -28,8 +28,9 @@ from vendimeter.messages import brief, group_name, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_confidence, check_flag, whole_number
 from vendimeter.present.numbers import format_confidence, order_name, short_number
 from vendimeter.present.progress import Progress
+from vendimeter.present.tables import data_frame
 from vendimeter.results.base import Result, frozen
-from vendimeter.results.score import Score, data_frame
+from vendimeter.results.score import Score
 from vendimeter.solvers.groups import solve_groups
 from vendimeter.spectrum import parse_order
 

@@ -20,6 +20,7 @@ from vendimeter.present.numbers import (
     order_symbol,
 )
 from vendimeter.present.plain import plain
+from vendimeter.present.text import label_as_text
 from vendimeter.reports.analyses import MAX_TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
@@ -35,7 +36,7 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import label_as_text, note, strip_advice
+from vendimeter.reports.words import note, strip_advice
 
 __all__ = ["section", "similarity_blocks"]
 

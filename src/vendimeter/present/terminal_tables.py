@@ -1,4 +1,4 @@
-"""Tables as lines of text: numbers stay whole, text is wrapped, and columns that find no room go below.
+"""Tables as lines of a terminal: numbers stay whole, text is wrapped, and columns that find no room go below.
 
 Bars are drawn only where there is room for them.
 """
