@@ -20,7 +20,6 @@ __all__ = [
     "check_characters",
     "group_name",
     "in_group",
-    "printable",
     "shape_of",
     "unknown",
     "warn",
@@ -52,12 +51,6 @@ def group_name(label: Any) -> str:
     ("'cats'", 'group 3')
     """
     return f"group {brief(label)}" if isinstance(label, Number) else brief(label)
-
-
-def printable(text: Any, most: int | None = None) -> str:
-    """User text without control characters or escape codes, cut to a length if one is given."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
 def check_characters(text: str, what: str, item: int | None = None) -> None:

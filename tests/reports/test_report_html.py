@@ -18,7 +18,7 @@ import pytest
 import vendimeter.reports
 from browser.report_documents import HOSTILE, calm, hostile, picture
 from vendimeter.errors import InputError, MissingDependencyError
-from vendimeter.plots.style import PALETTE
+from vendimeter.present.colours import PALETTE
 from vendimeter.reports import page
 from vendimeter.reports.document import (
     Block,

@@ -28,10 +28,11 @@ from vendimeter.data.devices import select, to_host
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
 from vendimeter.present.numbers import short_number
 from vendimeter.present.progress import Progress
+from vendimeter.present.text import printable
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, scored
 from vendimeter.similarity import Matrix

@@ -13,9 +13,10 @@ from vendimeter.analysis.orderings import ordering
 from vendimeter.data.groups import Grouping
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, whole_number
 from vendimeter.present.plain import plain
+from vendimeter.present.text import printable
 from vendimeter.results.base import Result, frozen
 
 if TYPE_CHECKING:

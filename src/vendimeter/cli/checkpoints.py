@@ -23,7 +23,8 @@ from typing import Any
 from vendimeter.cli.fingerprints import difference, reading_fingerprint
 from vendimeter.errors import InputError, MismatchError, SavedStateError
 from vendimeter.kernels import Kernel
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
+from vendimeter.present.text import printable
 from vendimeter.streams import saved
 from vendimeter.streams.accumulator import Accumulator
 from vendimeter.streams.grouped import GroupAccumulator

@@ -23,7 +23,8 @@ from vendimeter.io.reading import _reader as reader_of
 from vendimeter.io.sources import GZIP, File, files_of
 from vendimeter.kernels import as_kernel
 from vendimeter.kernels.description import describe, shown
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
+from vendimeter.present.text import printable
 
 __all__ = ["difference", "items_expected", "reading_fingerprint"]
 

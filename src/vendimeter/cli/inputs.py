@@ -22,7 +22,8 @@ from vendimeter.io.columns import as_numbers
 from vendimeter.io.kinds import guess
 from vendimeter.io.reading import read_batches
 from vendimeter.kernels import Embed, Kernel, On, Pixels, RandomFeatures, as_kernel, by_name
-from vendimeter.messages import printable, unknown
+from vendimeter.messages import unknown
+from vendimeter.present.text import printable
 
 __all__ = ["Input", "bare_samples", "columns_of", "kernel_of", "open_collections", "open_input"]
 

@@ -16,7 +16,7 @@ import click
 from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output, Running, Solving, option
 from vendimeter.errors import InputError, MismatchError, SavedStateError
-from vendimeter.messages import printable
+from vendimeter.present.text import printable
 
 if TYPE_CHECKING:
     from vendimeter.cli.output import Source

@@ -144,9 +144,12 @@ def render(answer: Answer, output: Output) -> str:
             json.dumps(envelope(answer), ensure_ascii=False, allow_nan=False), str.isprintable
         )
     if output.form == "text":
-        from vendimeter.present import terminal
+        from vendimeter.present.terminal import is_terminal, shown, wrap
 
-        return terminal.shown(answer, to_file=output.out is not None)
+        to_file = output.out is not None
+        if answer.text is None:
+            return shown(answer.words, answer.sheets, to_file=to_file)
+        return answer.text if to_file or not is_terminal(sys.stdout) else wrap(answer.text, sys.stdout)
     sheet = _choose_sheet(answer, output.table)
     return {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}[output.form](sheet)
 

@@ -65,8 +65,8 @@ def report(
     and redundant items, companion metrics, and how it was computed. It needs no network, and holds samples only where
     it shows them.
     """
-    from vendimeter.messages import printable
     from vendimeter.present.terminal import is_terminal
+    from vendimeter.present.text import printable
 
     words = ["vendi", *sys.argv[1:]]
     page = PageOptions(title, show, reference, features, threshold, q, shlex.join(words))
@@ -109,9 +109,10 @@ def write_report(
     from vendimeter.cli.merge import refuse_existing, refuse_input
     from vendimeter.data.groups import read
     from vendimeter.errors import InputError
-    from vendimeter.messages import brief, printable
+    from vendimeter.messages import brief
     from vendimeter.optional import require
     from vendimeter.present.terminal import encodable, say
+    from vendimeter.present.text import printable
 
     require("jinja2", extra="report", purpose="the HTML report")  # before an hour of reading, not after it
     if page.title is not None and not encodable(page.title, None):

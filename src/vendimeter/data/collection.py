@@ -11,7 +11,8 @@ import numpy as np
 
 from vendimeter.data.arrays import take, to_list
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, printable, shape_of, unknown
+from vendimeter.messages import brief, shape_of, unknown
+from vendimeter.present.text import printable
 
 __all__ = ["KINDS", "Broken", "Collection", "joined"]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from vendimeter.data.arrays import as_list, is_frame_column, is_missing, to_list
 from vendimeter.data.devices import is_foreign
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = [
     "LONGEST",

@@ -30,9 +30,10 @@ import numpy as np
 from vendimeter.data.arrays import as_list, blocks, is_frame_column, is_sparse, to_list
 from vendimeter.data.devices import concat, is_foreign, is_torch, local, namespace, numpy_dtype, to_host
 from vendimeter.errors import InputError
-from vendimeter.messages import about, brief, printable, shape_of
+from vendimeter.messages import about, brief, shape_of
 from vendimeter.optional import require
 from vendimeter.options import as_number, whole_number
+from vendimeter.present.text import printable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

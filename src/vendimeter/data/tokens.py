@@ -15,8 +15,9 @@ import numpy as np
 from vendimeter.data.arrays import as_list, is_missing, is_sparse
 from vendimeter.data.devices import is_foreign
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, check_characters, printable, shape_of, unknown
+from vendimeter.messages import brief, check_characters, shape_of, unknown
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = [
     "SACREBLEU",

@@ -25,10 +25,11 @@ from vendimeter.data.devices import is_foreign, no_gradients, to_host
 from vendimeter.encoders.cache import NoVectors, StoredVectors, cache_folder
 from vendimeter.encoders.hub import ignore_warnings
 from vendimeter.errors import InputError, TooLargeError, VendimeterError
-from vendimeter.messages import brief, printable, shape_of
+from vendimeter.messages import brief, shape_of
 from vendimeter.optional import require
 from vendimeter.options import whole_number
 from vendimeter.present.progress import Progress
+from vendimeter.present.text import printable
 
 __all__ = ["Encoder", "pick_device"]
 

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import CacheError, CacheWarning, InputError
-from vendimeter.messages import brief, printable, warn
+from vendimeter.messages import brief, warn
+from vendimeter.present.text import printable
 
 __all__ = ["NoVectors", "StoredVectors", "cache_folder"]
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter.errors import InputError, VendimeterError
-from vendimeter.messages import brief, printable, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = [
     "DTYPES",

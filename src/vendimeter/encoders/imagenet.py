@@ -21,8 +21,9 @@ from vendimeter.encoders.base import Encode, pick_device
 from vendimeter.encoders.hub import DTYPES, explain_failure, file_digest, find_model, silence_libraries
 from vendimeter.encoders.images import PictureEncoder
 from vendimeter.errors import InputError, VendimeterError
-from vendimeter.messages import brief, printable, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = [
     "Inception",

@@ -23,9 +23,10 @@ from vendimeter.encoders.hub import (
     silence_libraries,
 )
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, check_characters, printable, unknown
+from vendimeter.messages import brief, check_characters, unknown
 from vendimeter.optional import require
 from vendimeter.options import whole_number
+from vendimeter.present.text import printable
 
 __all__ = ["Sentences", "SimCSE", "Transformer"]
 

@@ -14,8 +14,9 @@ from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io.parquet_pages import plan_of
 from vendimeter.io.record_batches import RecordBatches, check_names, path_within, read_json
 from vendimeter.io.sources import GZIP, File, guarded
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = ["Arrow", "HuggingFace", "Parquet"]
 

@@ -13,10 +13,11 @@ import numpy as np
 from vendimeter.errors import InputError
 from vendimeter.io.pictures import ENDINGS as PICTURES
 from vendimeter.io.sources import File
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.optional import require
 from vendimeter.options import check_flag
 from vendimeter.present.files import write_whole, write_whole_folder
+from vendimeter.present.text import printable
 
 __all__ = ["Layout", "Output"]
 

@@ -12,7 +12,7 @@ from vendimeter.data.collection import Broken
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import File
-from vendimeter.messages import printable
+from vendimeter.present.text import printable
 
 __all__ = ["ENDINGS", "PictureFile", "PictureFolder"]
 

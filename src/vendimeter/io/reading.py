@@ -31,8 +31,9 @@ from vendimeter.io.kinds import NOT_NUMBERS, Misfit, guess
 from vendimeter.io.pictures import ENDINGS
 from vendimeter.io.sources import MAX_RECORD, File, files_of, sniff
 from vendimeter.io.text_forms import EXPECTED, form_of, stands_for
-from vendimeter.messages import brief, printable, unknown, warn
+from vendimeter.messages import brief, unknown, warn
 from vendimeter.options import byte_count, whole_number
+from vendimeter.present.text import printable
 
 __all__ = ["ColumnSelection", "read", "read_batches"]
 

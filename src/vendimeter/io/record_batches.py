@@ -23,8 +23,9 @@ from vendimeter.data.collection import Broken
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.present.numbers import format_bytes
+from vendimeter.present.text import printable
 
 __all__ = [
     "RecordBatches",

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter.errors import EmptyError, InputError
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.present.numbers import format_bytes
+from vendimeter.present.text import printable
 
 __all__ = [
     "CHUNK",

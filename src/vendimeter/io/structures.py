@@ -12,8 +12,9 @@ from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import CHUNK, File, count_values, guarded
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = ["Sdf"]
 

@@ -26,7 +26,8 @@ from vendimeter.kernels.functions import Embed, FromFunction, is_encoder
 from vendimeter.kernels.random_features import RandomFeatures
 from vendimeter.kernels.registry import by_name
 from vendimeter.kernels.text import NGram
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
+from vendimeter.present.text import printable
 
 __all__ = ["describe", "difference", "fingerprint", "identity", "rebuild", "same", "shown"]
 

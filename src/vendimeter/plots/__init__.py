@@ -11,7 +11,8 @@ from vendimeter.plots.items import draw
 from vendimeter.plots.matrices import kernel_matrix
 from vendimeter.plots.mode_ends import exemplars, modes
 from vendimeter.plots.spectra import profile, spectrum
-from vendimeter.plots.style import PALETTE, Display
+from vendimeter.plots.style import Display
+from vendimeter.present.colours import PALETTE
 
 __all__ = [
     "PALETTE",

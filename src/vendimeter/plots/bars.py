@@ -14,7 +14,8 @@ from vendimeter.data.arrays import to_list
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import whole_number
-from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend
+from vendimeter.plots.style import Display, axes, legend
+from vendimeter.present.colours import GREY, PALETTE
 from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.results.score import Score
 

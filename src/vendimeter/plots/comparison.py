@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vendimeter.errors import EmptyError
-from vendimeter.plots.style import (
-    AS_IT_STANDS,
-    GREY,
-    LIGHT,
-    PALETTE,
-    SEQUENTIAL,
-    Display,
-    axes,
-    label_text,
-    legend,
-    ticks,
-)
+from vendimeter.plots.style import AS_IT_STANDS, Display, axes, label_text, legend, ticks
+from vendimeter.present.colours import GREY, LIGHT, PALETTE, SEQUENTIAL
 from vendimeter.present.numbers import format_confidence, order_name, order_suffix
 
 if TYPE_CHECKING:

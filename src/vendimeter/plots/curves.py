@@ -13,7 +13,8 @@ import numpy as np
 
 from vendimeter.analysis.scale_curves import LOW
 from vendimeter.analysis.selection.methods import METHODS, NAMES
-from vendimeter.plots.style import GREY, LIGHT, PALETTE, Display, axes, ticks
+from vendimeter.plots.style import Display, axes, ticks
+from vendimeter.present.colours import GREY, LIGHT, PALETTE
 from vendimeter.present.numbers import format_confidence, order_name, order_suffix, short_number
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.messages import brief, unknown
-from vendimeter.plots.style import AS_IT_STANDS, GREY, LIGHT, PALETTE, Display, axes, label_text, ticks
+from vendimeter.plots.style import AS_IT_STANDS, Display, axes, label_text, ticks
+from vendimeter.present.colours import GREY, LIGHT, PALETTE
 from vendimeter.present.numbers import order_name
 from vendimeter.results.groups import GroupScores
 from vendimeter.spectrum import parse_order

@@ -16,9 +16,11 @@ from vendimeter.data.arrays import is_sparse
 from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.pictures import CHANNELS, bands, is_image
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, printable, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
-from vendimeter.plots.style import AS_IT_STANDS, GREY, SEQUENTIAL, axes, label_text
+from vendimeter.plots.style import AS_IT_STANDS, axes, label_text
+from vendimeter.present.colours import GREY, SEQUENTIAL
+from vendimeter.present.text import printable
 
 __all__ = ["CELLS", "KINDS", "Box", "Sheet", "draw", "item_at", "kind_of"]
 

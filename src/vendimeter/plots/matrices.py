@@ -13,14 +13,14 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, whole_number
-from vendimeter.plots.style import GREY, PALETTE, SEQUENTIAL, Display, axes, label_text, legend, ticks
+from vendimeter.plots.style import Display, axes, label_text, legend, ticks
+from vendimeter.present.colours import DIVERGING, GREY, PALETTE, SEQUENTIAL
 from vendimeter.similarity import Matrix
 
 __all__ = ["kernel_matrix", "matrix_of"]
 
 MAX_ITEMS = 1000  # items of a picture: it has hardly more pixels
 ORDERING_MODES = 10  # along which items are put in order
-DIVERGING = "PuOr"  # where similarities are negative: even for colour-blind readers, and white at 0
 # Where the lowest similarities are above this they, not 0, are the darkest: else all of the picture would be light.
 DARKEST_FROM = 0.1
 MAX_NAMED_BLOCKS = 40  # blocks of labels that have room for their names

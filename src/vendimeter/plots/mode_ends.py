@@ -12,7 +12,8 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
-from vendimeter.plots.style import GREY, PALETTE, Display, axes, legend
+from vendimeter.plots.style import Display, axes, legend
+from vendimeter.present.colours import GREY, PALETTE
 
 if TYPE_CHECKING:
     from vendimeter.analysis.eigenmodes import Modes

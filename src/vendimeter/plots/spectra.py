@@ -10,7 +10,8 @@ import numpy as np
 
 from vendimeter.errors import InputError, UnansweredError
 from vendimeter.messages import brief
-from vendimeter.plots.style import PALETTE, Display, axes, legend
+from vendimeter.plots.style import Display, axes, legend
+from vendimeter.present.colours import PALETTE
 from vendimeter.present.numbers import order_name
 from vendimeter.results.score import Profile, Score
 from vendimeter.spectrum import Eigenvalues, Spectrum

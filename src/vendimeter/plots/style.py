@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, printable
+from vendimeter.messages import brief
 from vendimeter.optional import require
+from vendimeter.present.text import printable
 
 __all__ = [
     "AS_IT_STANDS",
-    "GREY",
-    "LIGHT",
-    "PALETTE",
-    "SEQUENTIAL",
     "Display",
     "axes",
     "hide_frame_edges",
@@ -24,10 +21,6 @@ __all__ = [
     "ticks",
 ]
 
-# The palette of Okabe and Ito, which stays distinct for colour-blind readers; blue first, which is that of scores.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
-GREY, LIGHT = "#666666", "#D9D9D9"
-SEQUENTIAL = "cividis"  # of similarities, from low to high: even in lightness, and for colour-blind readers
 LABEL_LENGTH = 32  # characters of a label
 # How text of the user's is drawn, never as mathematics or TeX: ``ax.set_title(label_text(name), **AS_IT_STANDS)``.
 AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}

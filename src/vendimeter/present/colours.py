@@ -1,4 +1,4 @@
-"""Small pictures as PNG, without any library: similarities and numbers as colours, pixels as they are."""
+"""Colours of all pictures, numbers as colours, and small pictures as PNG without any library."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import zlib
 
 import numpy as np
 
-__all__ = ["DIVERGING", "SEQUENTIAL", "coloured", "hex_colour", "png"]
+__all__ = ["DIVERGING", "GREY", "LIGHT", "PALETTE", "SEQUENTIAL", "coloured", "hex_colour", "png"]
+
+# The palette of Okabe and Ito, which stays distinct for colour-blind readers; blue first, which is that of scores.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
+GREY, LIGHT = "#666666", "#D9D9D9"
 
 # Anchors between which colours are mixed: cividis, even in lightness and for colour-blind readers; and, where numbers
-# have two signs, orange to purple with near white in the middle. The names are those of `vendimeter.plots`.
+# have two signs, orange to purple with near white in the middle. The names are those of matplotlib.
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr"
 _ANCHORS = {

@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from vendimeter.present.terminal import encodable, is_terminal
+
 __all__ = ["Progress", "clock_time", "showing"]
 
 FIRST = 1.0  # seconds of work before anything is shown: what is done by then needs no progress
@@ -81,17 +83,16 @@ class Progress:
         self._fraction: float | None = None
         self._drawn_cells = 0  # cells of the line that stands there now
         self._has_drawn = False  # whether anything was written that has to be cleared away
-        terminal = _is_terminal(self._stream)
+        terminal = is_terminal(self._stream)
         # Only a terminal is told to hide its cursor; in anything else lines are overwritten with spaces.
         self._escapes = terminal and os.environ.get("TERM") != "dumb" and os.name != "nt"
         dumb = os.environ.get("TERM") == "dumb"
         shown = _shown_by_default.get() if shown is None else shown
         self._open = self._stream is not None and (terminal and not dumb if shown is None else bool(shown))
-        self._label, self._encoding, self._has_block_characters = "", "utf-8", False
+        self._label, self._has_block_characters = "", False
         if self._open:
             self._label = _clean(label)
-            self._encoding = getattr(self._stream, "encoding", None) or "utf-8"
-            self._has_block_characters = self._can_write("█░…" + EIGHTHS)
+            self._has_block_characters = encodable("█░…" + EIGHTHS, self._stream)
 
     def step(self, fraction: float | None, note: str = "") -> None:
         """Say how far it is: a fraction from 0 to 1, or None where that is not known, and what is being done now."""
@@ -190,28 +191,14 @@ class Progress:
         fallback = (stream_size.columns or 80, stream_size.lines)
         return max(1, shutil.get_terminal_size(fallback=fallback).columns)
 
-    def _can_write(self, text: str) -> bool:
-        try:
-            text.encode(self._encoding)
-        except (UnicodeError, LookupError):
-            return False
-        return True
-
     def _write(self, text: str) -> None:
-        if not self._can_write(text):
+        if not encodable(text, self._stream):
             text = text.encode("ascii", "replace").decode()
         try:
             self._stream.write(text)
             self._stream.flush()
         except Exception:  # closed, a broken pipe, a full disk: the computation matters, the line does not
             self._open = False
-
-
-def _is_terminal(stream: Any) -> bool:
-    try:
-        return bool(stream.isatty())
-    except Exception:  # closed, or no file at all
-        return False
 
 
 def _clean(text: str) -> str:

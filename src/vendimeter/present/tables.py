@@ -19,9 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vendimeter.messages import printable
 from vendimeter.optional import require
-from vendimeter.present.text import html_escaped, label_as_text, latex_escaped, markdown_escaped, on_one_line
+from vendimeter.present.text import (
+    html_escaped,
+    label_as_text,
+    latex_escaped,
+    markdown_escaped,
+    on_one_line,
+    printable,
+)
 
 __all__ = [
     "COMPUTED",

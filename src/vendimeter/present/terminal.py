@@ -1,7 +1,8 @@
 """Results as words and tables that fit a terminal.
 
 Where the output is no terminal, nothing is cut or wrapped. User text is data: control characters are shown, and nothing
-in it is markup. rich is imported when something is drawn: `vendi --help` has to answer at once.
+in it is markup. rich is imported when something is drawn, for `vendi --help` has to answer at once, and click when
+something is said, for it comes with the command.
 """
 
 from __future__ import annotations
@@ -9,17 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from vendimeter.messages import printable
+from vendimeter.present.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from vendimeter.cli.output import Answer
     from vendimeter.present.tables import Sheet
 
 __all__ = ["console", "encodable", "is_terminal", "printable_lines", "say", "shown", "wrap"]
@@ -37,6 +36,8 @@ def printable_lines(text: str) -> str:
 def say(text: str, quiet: bool = False) -> None:
     """Write a message on standard error, where nobody asked for quiet."""
     if not quiet:
+        import click
+
         lines = printable_lines(text)
         with contextlib.suppress(OSError):  # nobody can be told, and the result matters more
             click.echo(wrap(lines, sys.stderr) if is_terminal(sys.stderr) else lines, err=True)
@@ -106,16 +107,12 @@ def _terminal_width(stream: Any) -> int:
     return min(max(NARROWEST, shutil.get_terminal_size((stream_width or 80, 24)).columns), WIDEST)
 
 
-def shown(answer: Answer, *, to_file: bool = False) -> str:
-    """The text of an answer: its words and tables."""
+def shown(words: str, sheets: Sequence[Sheet], *, to_file: bool = False) -> str:
+    """Words and tables as text for standard output, or a file."""
     page = console(to_file)
-    if answer.text is not None:
-        return answer.text if page.width == UNLIMITED else wrap(answer.text, sys.stdout)
-    words = [_style_words(answer.words)] if answer.words else []
-    tables = [
-        _render_sheet(sheet, None if page.width == UNLIMITED else page.width) for sheet in answer.sheets
-    ]
-    for i, block in enumerate([*words, *(table for table in tables if table is not None)]):
+    paragraphs = [_style_words(words)] if words else []
+    tables = [_render_sheet(sheet, None if page.width == UNLIMITED else page.width) for sheet in sheets]
+    for i, block in enumerate([*paragraphs, *(table for table in tables if table is not None)]):
         if i:
             page.print()
         page.print(block)

@@ -1,13 +1,11 @@
-"""User text in markup languages: it is shown as it is, and never obeyed."""
+"""User text in terminals and markup languages: it is shown as it is, and never obeyed."""
 
 from __future__ import annotations
 
 import html
 import re
 
-from vendimeter.messages import printable
-
-__all__ = ["html_escaped", "label_as_text", "latex_escaped", "markdown_escaped", "on_one_line"]
+__all__ = ["html_escaped", "label_as_text", "latex_escaped", "markdown_escaped", "on_one_line", "printable"]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -20,6 +18,12 @@ _LATEX = {
     **{mark: f"{{{mark}}}" for mark in "[]*"},  # at the beginning of a row they are taken for arguments
 }
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#!|~$&])")
+
+
+def printable(text: object, most: int | None = None) -> str:
+    """User text without control characters or escape codes, cut to a length if one is given."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return shown if most is None or len(shown) <= most else shown[: most - 1] + "…"
 
 
 def html_escaped(text: object) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vendimeter.messages import printable
-from vendimeter.plots.style import GREY, PALETTE
-from vendimeter.present.text import label_as_text
+from vendimeter.present.colours import GREY, PALETTE
+from vendimeter.present.text import label_as_text, printable
 from vendimeter.reports.document import Chart, Table
 
 __all__ = ["MARKS", "PERCENT", "Axis", "Layer", "chart", "distinct_names", "extent", "values_of"]

@@ -20,10 +20,10 @@ from vendimeter.data.pictures import bands, pillow
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
-from vendimeter.messages import printable
 from vendimeter.optional import require
 from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png
+from vendimeter.present.text import printable
 from vendimeter.reports.document import Item
 
 __all__ = ["ItemRenderer", "Source", "source_of"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from vendimeter.plots.style import GREY, LIGHT, PALETTE
+from vendimeter.present.colours import GREY, LIGHT, PALETTE
 from vendimeter.present.plain import plain
 
 __all__ = ["INK", "MISSING", "PAPER", "as_json", "format_column", "order_label", "themed", "visible_text"]

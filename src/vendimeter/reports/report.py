@@ -16,12 +16,12 @@ from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarning, VendimeterError
 from vendimeter.kernels import FromDistances, Precomputed
-from vendimeter.messages import brief, check_characters, printable, unknown, warn
+from vendimeter.messages import brief, check_characters, unknown, warn
 from vendimeter.options import check_progress, check_rng
 from vendimeter.present.files import write_whole
 from vendimeter.present.numbers import count_of, order_name, order_symbol
 from vendimeter.present.progress import Progress, showing
-from vendimeter.present.text import html_escaped
+from vendimeter.present.text import html_escaped, printable
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Document, Paragraph, Section
 from vendimeter.reports.sample import Subject, subject_of

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from vendimeter.messages import printable
-from vendimeter.plots.style import GREY, PALETTE
-from vendimeter.present.colours import hex_colour
+from vendimeter.present.colours import GREY, PALETTE, hex_colour
 from vendimeter.present.numbers import format_percent
+from vendimeter.present.text import printable
 from vendimeter.reports.charts import PERCENT, Axis, Layer, extent, values_of
 
 __all__ = ["svg", "ticks"]

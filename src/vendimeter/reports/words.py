@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from vendimeter.analysis.rarefaction.population import Population
-from vendimeter.messages import printable
 from vendimeter.present.numbers import align_decimals, format_confidence, format_number, order_symbol
-from vendimeter.present.text import label_as_text
+from vendimeter.present.text import label_as_text, printable
 from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from vendimeter.data.arrays import to_list, to_python
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, printable, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.present.numbers import format_bounds, order_name, short_number
 from vendimeter.present.plain import plain
 from vendimeter.present.tables import data_frame, html_table
+from vendimeter.present.text import printable
 from vendimeter.results.score import Profile, Score
 from vendimeter.solvers.groups import SolvedGroups
 from vendimeter.spectrum import Eigenvalues, Level

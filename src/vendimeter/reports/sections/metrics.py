@@ -15,7 +15,7 @@ from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
-from vendimeter.messages import brief, printable, warn
+from vendimeter.messages import brief, warn
 from vendimeter.metrics.features import _encoder
 from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
 from vendimeter.metrics.tables import table
@@ -23,6 +23,7 @@ from vendimeter.optional import require
 from vendimeter.options import generator
 from vendimeter.present.numbers import order_suffix
 from vendimeter.present.plain import plain
+from vendimeter.present.text import printable
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table

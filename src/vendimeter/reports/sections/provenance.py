@@ -10,7 +10,6 @@ from typing import Any
 
 from vendimeter import __version__
 from vendimeter.kernels import Kernel
-from vendimeter.messages import printable
 from vendimeter.present.numbers import (
     count_of,
     format_confidence,
@@ -19,6 +18,7 @@ from vendimeter.present.numbers import (
     order_name,
     order_symbol,
 )
+from vendimeter.present.text import printable
 from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
 from vendimeter.reports.words import note
