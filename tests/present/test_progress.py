@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vendimeter.present.progress import BETWEEN, FIRST, Progress, clock_time
+from vendimeter.present.progress import BETWEEN, FIRST, Progress
 
 
 class Terminal(io.StringIO):
@@ -202,13 +202,6 @@ def test_ascii_where_the_encoding_has_no_blocks() -> None:
             line.encode("ascii")
     assert "█" in drawn(0.5, stream=Terminal(encoding=None))
     assert drawn(0.5, "λ → µ", stream=Terminal(encoding="ascii")).endswith("? ? ?")
-
-
-def test_times() -> None:
-    shown = [clock_time(s) for s in (-1, 0, 59.99, 60, 3599, 3600, 86_399, 86_400, 1e7, float("inf"))]
-    assert shown == [
-        "0:00", "0:00", "0:59", "1:00", "59:59", "1:00:00", "23:59:59", "1 d 0 h", "115 d 17 h", "11574074 d 1 h",
-    ]  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------- how it goes away

@@ -15,7 +15,6 @@ import pytest
 
 import vendimeter as vm
 from vendimeter.errors import UnansweredError, UnknownNameError
-from vendimeter.present.numbers import format_confidence, format_duration
 from vendimeter.spectrum import Eigenvalues
 
 K = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1.0]])
@@ -263,23 +262,3 @@ def test_confidence(score):
     assert math.isnan(made(2.0, level="none", confidence=1.0).confidence)
     assert math.isnan(made(2.0, 1.0, 3.0, "probabilistic").confidence)
     assert math.isnan(vm.Score.empty(1.0).confidence)
-
-
-def test_confidence_is_never_rounded_up():
-    shown = {
-        0.95: "95%", 0.9: "90%", 0.5: "50%", 0.999999: "99.9999%", 1 - 1e-6: "99.9999%", 0.99: "99%", 0.9973: "99.7%",
-        0.9500000000000001: "95%", 0.999: "99.9%", 1 - 1e-12: "99.9999999999%", 0.0: "0%", 0.997: "99.7%",
-    }  # fmt: skip
-    assert {value: format_confidence(value) for value in shown} == shown
-    for value in (0.9999999999999999, 0.99999999999, 0.949999999, 0.123456, 0.99951):
-        assert float(format_confidence(value)[:-1]) / 100 <= value
-        assert format_confidence(value) != "100%"
-
-
-def test_durations():
-    shown = {
-        0.0: "less than 0.1 ms", 5e-4: "0.5 ms", 0.04: "40 ms", 0.9: "900 ms", 0.999: "1 s", 4.13: "4.1 s",
-        59.4: "59 s", 59.9: "1 min", 90: "1.5 min", 3500: "58 min", 3599: "1 h", 86_400: "24 h", 172_800: "2 days",
-        1e6: "12 days", 1e9: "11,574 days",
-    }  # fmt: skip
-    assert {value: format_duration(value) for value in shown} == shown

@@ -12,6 +12,7 @@ import click
 
 from vendimeter.cli import options
 from vendimeter.cli.options import Command, Reading, Running, Similarity, option
+from vendimeter.present.numbers import records_left_out
 
 __all__ = ["report", "write_report"]
 
@@ -139,8 +140,7 @@ def write_report(
             prefix = "" if len(collections) == 1 else f"{printable(name)}: "
             skipped = collection.skipped.count
             if skipped:
-                verb = "record was" if skipped == 1 else "records were"
-                notes.append(f"{prefix}{skipped:,} broken {verb} left out.")
+                notes.append(f"{prefix}{records_left_out(skipped)}.")
             say(f"{prefix}{work.describe_count(collection)}", running.quiet)
         shown_columns: dict[str, Any] = (
             {name: collection[page.show] for name, collection in collections.items()}

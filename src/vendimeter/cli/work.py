@@ -18,7 +18,7 @@ from vendimeter.io.sources import File, telling
 from vendimeter.kernels import as_kernel
 from vendimeter.messages import unknown
 from vendimeter.options import byte_count
-from vendimeter.present.numbers import count_of
+from vendimeter.present.numbers import count_of, records_left_out
 from vendimeter.present.progress import showing
 from vendimeter.present.terminal import is_terminal, say
 from vendimeter.present.text import label_as_text
@@ -127,8 +127,7 @@ def describe_count(collection: Collection, count: int | None = None, more: str =
     skipped = collection.skipped
     if skipped.count:
         place, reason = skipped.records[0]
-        verb = "record was" if skipped.count == 1 else "records were"
-        about += f"\n{skipped.count:,} broken {verb} left out, such as this: {place} {reason}"
+        about += f"\n{records_left_out(skipped.count)}, such as this: {place} {reason}"
     return about
 
 

@@ -13,6 +13,7 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_flag
 from vendimeter.present.numbers import digits, order_name, short_number
+from vendimeter.present.plain import plain_order
 from vendimeter.present.tables import data_frame, html_table
 from vendimeter.solvers.sums import noise_of, power_sum, present, row_sums
 from vendimeter.spectrum import parse_order, parse_orders
@@ -301,7 +302,7 @@ class SimilarityProfile(Mapping[float, float]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values ready for JSON."""
-        entries = [{"q": "inf" if math.isinf(q) else q, "diversity": d} for q, d in self._diversities.items()]
+        entries = [{"q": plain_order(q), "diversity": d} for q, d in self._diversities.items()]
         return {"n": self.n, "profile": entries}
 
     def to_frame(self) -> Any:

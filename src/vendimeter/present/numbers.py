@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Decimal
+from typing import Any
 
 __all__ = [
     "align_decimals",
+    "clock_time",
     "count_of",
     "digits",
     "floor_percent",
@@ -22,6 +24,7 @@ __all__ = [
     "order_name",
     "order_suffix",
     "order_symbol",
+    "records_left_out",
     "short_number",
 ]
 
@@ -46,7 +49,7 @@ def format_rounded(value: float, decimals: int, rounding: str | None = None) -> 
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding=rounding):,f}"
 
 
-def format_number(value: float, digits: int = 4) -> str:
+def format_number(value: Any, digits: int = 4) -> str:
     """A number with so many significant digits, without zeros at its end, or a dash.
 
     Examples
@@ -161,6 +164,17 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
 
 
+def records_left_out(count: int) -> str:
+    """How many broken records were left out.
+
+    Examples
+    --------
+    >>> records_left_out(1), records_left_out(2000)
+    ('1 broken record was left out', '2,000 broken records were left out')
+    """
+    return f"{count_of(count, 'broken record')} {'was' if count == 1 else 'were'} left out"
+
+
 def format_duration(seconds: float) -> str:
     """Seconds as text for people: 40 ms, 4.1 s, 12 min, 3.5 h, 2 days.
 
@@ -184,6 +198,22 @@ def format_duration(seconds: float) -> str:
 
 def _two_digits(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+
+
+def clock_time(seconds: float) -> str:
+    """Seconds as on a clock: 0:07, 1:02:03, 3 d 4 h.
+
+    Examples
+    --------
+    >>> clock_time(67.9), clock_time(3723), clock_time(273_600)
+    ('1:07', '1:02:03', '3 d 4 h')
+    """
+    whole_seconds = int(min(max(seconds, 0.0), 1e12))
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60}:{whole_seconds % 60:02d}"
+    if whole_seconds < 86_400:
+        return f"{whole_seconds // 3600}:{whole_seconds // 60 % 60:02d}:{whole_seconds % 60:02d}"
+    return f"{whole_seconds // 86_400} d {whole_seconds // 3600 % 24} h"
 
 
 def format_bytes(count: float) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["plain"]
+__all__ = ["plain", "plain_order"]
 
 
 def plain(value: Any) -> Any:
@@ -35,3 +35,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         value = sorted(value, key=str)
     return [plain(entry) for entry in value] if isinstance(value, list | tuple) else str(value)
+
+
+def plain_order(q: float) -> float | str:
+    """An order as JSON can write it, where infinity is a text."""
+    return "inf" if math.isinf(q) else q

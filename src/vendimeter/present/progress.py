@@ -20,9 +20,10 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from vendimeter.present.numbers import clock_time
 from vendimeter.present.terminal import encodable, is_terminal
 
-__all__ = ["Progress", "clock_time", "showing"]
+__all__ = ["Progress", "showing"]
 
 FIRST = 1.0  # seconds of work before anything is shown: what is done by then needs no progress
 BETWEEN = 0.1  # seconds between two drawings
@@ -212,19 +213,3 @@ def _cells(text: str) -> int:
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
     )
-
-
-def clock_time(seconds: float) -> str:
-    """Seconds as on a clock: 0:07, 1:02:03, 3 d 4 h.
-
-    Examples
-    --------
-    >>> clock_time(67.9), clock_time(3723), clock_time(273_600)
-    ('1:07', '1:02:03', '3 d 4 h')
-    """
-    whole_seconds = int(min(max(seconds, 0.0), 1e12))
-    if whole_seconds < 3600:
-        return f"{whole_seconds // 60}:{whole_seconds % 60:02d}"
-    if whole_seconds < 86_400:
-        return f"{whole_seconds // 3600}:{whole_seconds // 60 % 60:02d}:{whole_seconds % 60:02d}"
-    return f"{whole_seconds // 86_400} d {whole_seconds // 3600 % 24} h"

@@ -20,7 +20,7 @@ from vendimeter.data.arrays import to_list, to_python
 from vendimeter.errors import InputError
 from vendimeter.messages import brief, unknown
 from vendimeter.present.numbers import format_bounds, order_name, short_number
-from vendimeter.present.plain import plain
+from vendimeter.present.plain import plain, plain_order
 from vendimeter.present.tables import data_frame, html_table
 from vendimeter.present.text import printable
 from vendimeter.results.score import Profile, Score
@@ -206,7 +206,7 @@ class GroupScores:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, one entry a group and order, ready for JSON (a missing number is None)."""
         columns = self._long()
-        columns["q"] = ["inf" if math.isinf(q) else q for q in columns["q"]]
+        columns["q"] = [plain_order(q) for q in columns["q"]]
         columns = plain(columns)
         names = list(columns)
         return {

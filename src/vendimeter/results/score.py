@@ -23,9 +23,10 @@ from vendimeter.present.numbers import (
     format_rounded,
     order_name,
     order_suffix,
+    records_left_out,
     short_number,
 )
-from vendimeter.present.plain import plain
+from vendimeter.present.plain import plain, plain_order
 from vendimeter.present.tables import data_frame, html_table
 from vendimeter.present.text import html_escaped
 from vendimeter.similarity import Similarity
@@ -175,9 +176,7 @@ class Score(float):
             parts.append(f"negative eigenvalues of mass {removed:.2g} were left out")
         left_out = as_number(self.diagnostics.get("left_out"))
         if left_out > 0:
-            parts.append(
-                f"{left_out:,.0f} broken {'record was' if left_out == 1 else 'records were'} left out"
-            )
+            parts.append(records_left_out(int(left_out)))
         for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
             seconds = as_number(self.diagnostics.get(name))
             if 0 <= seconds < math.inf:
@@ -257,7 +256,7 @@ class Score(float):
             "low": plain(self.bounds[0]),
             "high": plain(self.bounds[1]),
             "level": self.level,
-            "q": "inf" if math.isinf(self.q) else self.q,
+            "q": plain_order(self.q),
             "n": self.n,
             "method": self.method,
             "diagnostics": plain(self.diagnostics),
