@@ -193,7 +193,7 @@ def _label_shares(ax: Any, score: Score, n: int, top: float) -> None:
     """Label the axes and set the title."""
     ax.set_ylim(0, 1.05 * top or 1.0)
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=False)
-    name = "entropy" if score.q == 1 else f"entropy of order {order_name(score.q)}"
+    name = f"entropy{order_suffix(score.q, order_name)}"
     ax.set_xlabel("samples, by their share")
     ax.set_ylabel(f"share of the {name}")
     ax.set_title(f"{short_number(score)} effectively different items of {n:,}", fontsize="medium")

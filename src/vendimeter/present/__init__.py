@@ -1,1 +1,1 @@
-"""How results, progress and other people's text look: in a terminal, in tables, and in markup."""
+"""How numbers, values, tables, files, progress and other people's text are written: a leaf that everything may use."""

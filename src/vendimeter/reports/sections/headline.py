@@ -103,7 +103,7 @@ def facts(analyses: Analyses) -> Facts:
     else:
         score = analyses.score
         value, bounds = claim_words(score)
-        name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_symbol(score.q)}"
+        name = f"Vendi Score{order_suffix(score.q)}"
         if subject.nested:  # the headline's figure comes first
             mean = _mean_of_lists(analyses)
             figures.append(
