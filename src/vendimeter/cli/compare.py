@@ -134,8 +134,7 @@ def resolve_reference(name: str | None, labels: list[Any], files: tuple[str, ...
 
 
 def _sheets(result: Any) -> list[Any]:
-    from vendimeter.cli.output import Sheet
-    from vendimeter.present.tables import ranked
+    from vendimeter.present.tables import Sheet, ranked
 
     columns = dict(result._columns())
     columns["rank"] = [None if rank != rank else int(rank) for rank in columns["rank"]]

@@ -11,8 +11,8 @@ from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output, Reading, Running, Similarity, option
 
 if TYPE_CHECKING:
-    from vendimeter.cli.output import Sheet
     from vendimeter.data.collection import Collection
+    from vendimeter.present.tables import Sheet
 
 __all__ = ["explain"]
 
@@ -119,8 +119,8 @@ def _analyse(
     seed: int,
 ) -> tuple[str, list[Sheet], dict[str, Any]]:
     import vendimeter as vm
-    from vendimeter.cli.output import Sheet
     from vendimeter.cli.work import item_columns
+    from vendimeter.present.tables import Sheet
 
     words: list[str] = []
     sheets: list[Sheet] = []
@@ -195,7 +195,8 @@ def _write(
     """Write contributions beside every row, in two passes, without all rows in memory."""
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet, emit
+    from vendimeter.cli.output import Answer, emit
+    from vendimeter.present.tables import Sheet
     from vendimeter.present.terminal import say
 
     with work.work_session(running) as warning_texts:

@@ -11,7 +11,7 @@ from vendimeter.cli import options
 from vendimeter.cli.options import Command, Output
 
 if TYPE_CHECKING:
-    from vendimeter.cli.output import Sheet
+    from vendimeter.present.tables import Sheet
 
 __all__ = ["kernels"]
 
@@ -75,8 +75,9 @@ def kernels(name: str | None, output: Output) -> None:
     They are written on the command line as in 'ngram(1, 2)', with parameters in brackets, and combine:
     '0.5*on(shape, match) + 0.5*on(colour, match)'. In Python every function of two items is a kernel.
     """
-    from vendimeter.cli.output import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, check_target, emit
     from vendimeter.messages import unknown
+    from vendimeter.present.tables import Sheet
 
     check_target(output)
     classes = _kernel_classes()
@@ -128,7 +129,7 @@ def _parameters(kind: Any) -> str:
 
 def _overview(rows: list[dict[str, Any]]) -> Sheet:
     """An overview in two columns, which fit a terminal."""
-    from vendimeter.cli.output import Sheet
+    from vendimeter.present.tables import Sheet
 
     about = []
     for row in rows:

@@ -20,7 +20,7 @@ from vendimeter.present.files import write_whole
 from vendimeter.present.plain import plain
 from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
-__all__ = ["SCHEMA", "Answer", "Sheet", "Source", "check_target", "emit", "write_atomically"]
+__all__ = ["SCHEMA", "Answer", "Source", "check_target", "emit", "write_atomically"]
 
 SCHEMA = "vendimeter-result-1"  # the name and version of what --json gives; see schema/result-1.json
 

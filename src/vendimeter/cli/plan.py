@@ -37,7 +37,8 @@ def plan(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, check_target, emit
+    from vendimeter.present.tables import Sheet
 
     check_target(output, files)
     orders = work.orders_of(q)

@@ -42,7 +42,8 @@ def rarefy(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, check_target, emit
+    from vendimeter.present.tables import Sheet
 
     check_target(output, files)
     order = work.single_order(q)

@@ -22,7 +22,8 @@ from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
     from vendimeter.cli.inputs import Input
-    from vendimeter.cli.output import Answer, Sheet
+    from vendimeter.cli.output import Answer
+    from vendimeter.present.tables import Sheet
 
 __all__ = ["answer_of", "check_gate", "describe_result", "enforce_gate", "gate_of", "score"]
 
@@ -328,7 +329,8 @@ def _score_lists(
     """Score each list of samples by itself, and average over lists."""
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet
+    from vendimeter.cli.output import Answer
+    from vendimeter.present.tables import Sheet
 
     if not opened.first.is_group:
         raise InputError(
@@ -387,7 +389,7 @@ def _score_lists(
 
 def describe_result(result: Any) -> tuple[str, list[Sheet]]:
     """A Score, a Profile or GroupScores as words and tables."""
-    from vendimeter.cli.output import Sheet
+    from vendimeter.present.tables import Sheet
 
     if hasattr(result, "labels"):
         return _describe_groups(result)
@@ -436,8 +438,7 @@ def _describe_score(score: Any) -> str:
 
 
 def _describe_groups(groups: Any) -> tuple[str, list[Sheet]]:
-    from vendimeter.cli.output import Sheet
-    from vendimeter.present.tables import ranked
+    from vendimeter.present.tables import Sheet, ranked
 
     data = groups._long()
     several = len(set(data["q"])) > 1

@@ -52,8 +52,9 @@ def select(
     """
     import vendimeter as vm
     from vendimeter.cli import work
-    from vendimeter.cli.output import Answer, Sheet, check_target, emit
+    from vendimeter.cli.output import Answer, check_target, emit
     from vendimeter.errors import InputError
+    from vendimeter.present.tables import Sheet
 
     check_target(output, files)
     order = work.single_order(q)

@@ -1,7 +1,4 @@
-"""The results of scoring: `Score`, one number with its bounds, and `Profile`, the scores of several orders.
-
-Beside them stand the formats that other results share: orders, durations, percentages, HTML tables and frames.
-"""
+"""The results of scoring: `Score`, one number with its bounds, and `Profile`, the scores of several orders."""
 
 from __future__ import annotations
 
@@ -39,15 +36,7 @@ from vendimeter.spectrum import Eigenvalues, Level, Spectrum, parse_order
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = [
-    "Profile",
-    "Score",
-    "data_frame",
-    "html_table",
-    "order_name",
-    "scored",
-    "to_score",
-]
+__all__ = ["Profile", "Score", "scored", "to_score"]
 
 # A relative half-width up to which bounds are taken for those of rounding …
 ROUNDING = 1e-6
