@@ -148,7 +148,16 @@ def test_tutorials_ask_for_all_that_they_need(name):
     assert asked_for(text) >= needed
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/guides/inputs.md", *(page for page in PAGES if "tutorials" in page)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "docs/index.md",
+        "docs/guides/inputs.md",
+        "docs/guides/command.md",
+        *(page for page in PAGES if "tutorials" in page),
+    ],
+)
 def test_commands_that_are_shown_have_the_options_they_are_shown_with(name):
     from vendimeter.cli.commands import vendi
 
