@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 import vendimeter as vm
@@ -99,6 +100,30 @@ def test_results_shown_in_the_readme_are_the_results():
             assert re.sub(r"± \S+,", "±,", found) == re.sub(r"± \S+,", "±,", shown)
             checked += 1
     assert checked
+
+
+def test_lines_of_code_in_the_table_of_the_readme_run(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from vendimeter.integrations.torch import vendi_score
+
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).standard_normal((120, 6))
+    Path("shards").mkdir()
+    np.save("shards/first.npy", rows)
+    by = np.array(["sea", "kitchen"])[np.arange(120) % 2]
+    scope = {"vm": vm, "d": vm.Diversity(rows, by=by), "rows": rows, "models": {"real": rows, "A": rows + 1}}
+    scope |= {"outputs": torch.from_numpy(rows), "vendi_score": vendi_score}
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What can be asked")[2]
+    lines = re.findall(r"^\| [^|]* \| `(.*?)` \|", table, re.MULTILINE)
+    assert len(lines) > 10
+    for line in lines:
+        assert eval(line, scope) is not None, line
+
+
+def test_pictures_of_the_readme_are_there_and_small():
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert pictures
+    assert all((ROOT / path).stat().st_size < 120 * 1024 for path in pictures)
 
 
 def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
@@ -255,7 +280,12 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 @pytest.mark.parametrize(
     "page",
-    sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+    [
+        "README.md",
+        *sorted(
+            p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts
+        ),
+    ],
 )
 def test_links_between_pages_lead_somewhere_on_a_code_host_too(page):
     for link in LINK.findall(BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))):
