@@ -19,6 +19,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
@@ -62,7 +63,7 @@ def main() -> int:
         own = [text for text, name in zip(captions.samples, captions.labels, strict=True) if name == label]
         sets += (
             f'<div class="set"><img src="{matrix(own)}"><div><div class="label">{label}</div>'
-            f'<div class="score">{score:.1f}</div><div class="says">{SAYS[label]}</div></div></div>'
+            f'<div class="score">{score:.1f}</div><div class="says">{SAYS[str(label)]}</div></div></div>'
         )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -84,7 +85,8 @@ def matrix(texts: list[str]) -> str:
     figure, ax = plt.subplots()
     vm.plots.kernel_matrix(texts, "ngram", order="given", limits=(0, 1), ax=ax)
     (image,) = ax.images
-    cells = Image.fromarray(image.to_rgba(image.get_array(), bytes=True))
+    values = np.asarray(image.get_array())
+    cells = Image.fromarray(image.to_rgba(values, bytes=True))
     plt.close(figure)
     drawn = io.BytesIO()
     cells.resize((23 * len(texts), 23 * len(texts)), Image.Resampling.NEAREST).save(drawn, "png")
