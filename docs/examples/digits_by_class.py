@@ -19,20 +19,19 @@ pixels, label = digits.data, digits.target
 # the mean scan, it tells what differs between them.
 
 centred = pixels - pixels.mean(axis=0)
-groups = vm.score_groups(centred, by=label)
-groups.plot()
+d = vm.Diversity(centred, by=label)
+d.group_scores().plot()
 
 # %%
 # What is behind the numbers: the class of lowest and the one of highest score, each with its most typical
 # scans first.
 
-vm.plots.gallery(centred, by=label, items=digits.images, lowest=1, highest=1, count=60, columns=12)
+vm.plots.gallery(d, items=digits.images, lowest=1, highest=1, count=60, columns=12)
 
 # %%
 # Classes differ a little in size, and a score grows with the number of items. `compare` brings all of them
 # to one size first, and says how sure it is of the differences.
 
-chosen = np.isin(label, [0, 1, 5, 8])
-compared = vm.compare(centred[chosen], by=label[chosen], reference=0)
+compared = d.take(np.isin(label, [0, 1, 5, 8])).compare(reference=0)
 print(compared)
 compared.plot()

@@ -33,7 +33,8 @@ sets = {
 # error and a test of each difference from the data.
 
 kernel = vm.bandwidth(sets["real"]).kernel
-compared = vm.compare(sets, kernel, reference="real")
+d = vm.Diversity.of(sets, kernel)
+compared = d.compare(reference="real")
 print(compared)
 compared.plot()
 
@@ -41,6 +42,5 @@ compared.plot()
 # What is the model of three digits missing? Modes of its samples and the data together, with the scans at
 # both ends of each.
 
-both = np.concatenate([sets["real"], sets["three digits"]])
-modes = vm.modes(both, kernel, by=["real"] * 150 + ["model"] * 150, k=4)
-modes.plot_exemplars(items=both.reshape(-1, 8, 8))
+both = d.take(np.r_[0:150, 300:450])
+both.modes(k=4).plot_exemplars(items=both.samples.reshape(-1, 8, 8))

@@ -19,19 +19,19 @@ aromatic = [
 molecules = alcohols + acids + aromatic
 family = ["alcohol"] * len(alcohols) + ["acid"] * len(acids) + ["aromatic"] * len(aromatic)
 
-score = vm.score(molecules, kernel="morgan")
-print(score.summary())
+d = vm.Diversity(molecules, "morgan", by=family)
+print(d.score().summary())
 
 # %%
 # Family by family: the blocks are what a family has in common, and what lies between them is what two
 # families share.
 
-vm.plots.kernel_matrix(molecules, "morgan", by=family, order="labels")
+vm.plots.kernel_matrix(d, order="labels")
 
 # %%
 # Six of them that keep as much of the diversity as six can.
 
-chosen = vm.select(molecules, 6, "morgan")
+chosen = d.select(6)
 print(chosen)
 figure, axes = plt.subplots(1, 6, figsize=(9.6, 1.8), layout="constrained")
 for ax, i in zip(axes, chosen.indices):

@@ -16,12 +16,12 @@ rng = np.random.default_rng(1)
 heap = 0.08 * rng.standard_normal((400, 2)) + [0.3, 0.6]
 rest = rng.random((200, 2))
 points = np.concatenate([heap, rest])
-kernel = RBF(0.12)
+d = vm.Diversity(points, RBF(0.12))
 
 methods = {"random": "random", "representative": "facility", "most different": "vendi"}
 figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.5), layout="constrained")
 for ax, (name, method) in zip(axes, methods.items()):
-    chosen = vm.select(points, 30, kernel, method=method)
+    chosen = d.select(30, method=method)
     ax.plot(*points.T, ".", color="0.8", markersize=3)
     ax.plot(*points[chosen.indices].T, "o", color=vm.plots.PALETTE[0], markersize=5)
     ax.set_title(f"{name}: score {chosen.score:.1f}")
@@ -31,7 +31,7 @@ for ax, (name, method) in zip(axes, methods.items()):
 # The score of the part against its size. A part may well score higher than the whole, in which the heap
 # weighs two thirds.
 
-chosen = vm.select(points, 30, kernel)
+chosen = d.select(30)
 print(chosen)
 chosen.plot()
 
