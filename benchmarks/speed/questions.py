@@ -160,6 +160,13 @@ def figures(samples: Any, kernel: Any) -> None:
     vm.metrics.table({"items": samples}, kernel, metrics=metrics)
 
 
+def nine_of_one(samples: Any, kernel: Any) -> None:
+    """All nine, asked of one object, which keeps what they need."""
+    d = vm.Diversity(samples, kernel, by=LABELS)
+    d.score(), d.profile(), d.contributions(), d.duplicates(), d.modes()
+    d.rarefy(), d.compare(), d.reweight(), d.select(10)
+
+
 QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     **NINE,
     "`metrics.intdiv`": vm.metrics.intdiv,
@@ -169,6 +176,7 @@ QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "`report`, three groups": lambda samples, kernel: vm.report(samples, kernel, by=LABELS),
     "`vendi explain`": explain,
     "the first nine, one after another": nine,
+    "the same nine, of one `Diversity`": nine_of_one,
 }
 FORMS: dict[str, Callable[[], Form]] = {
     "calls of a function": function,
