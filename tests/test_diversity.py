@@ -398,6 +398,34 @@ def test_taken_items_after_forgetting_or_pickling_are_made_anew() -> None:
     assert float(pickle.loads(pickle.dumps(part)).score()) == score
 
 
+def test_items_of_several_collections_keep_these_and_their_weights() -> None:
+    weights = np.array([0.5, 0.0, 0.25, 0.25])
+    both = vm.Diversity.of(
+        {"one": ["a", "b", "c", "d"], "two": ["a", "e"]}, "match", weights={"one": weights}
+    )
+    some = both.take(np.array([0, 2, 5]))
+    assert [(one.name, one.size) for one in some.source.collections] == [("one", 2), ("two", 1)]
+    assert some.shares == pytest.approx([4 / 9, 2 / 9, 1 / 3])  # each weighs as much as it has items
+    assert some.groups is not None
+    assert some.groups.weights == pytest.approx([2 / 3, 1 / 3, 1])
+    assert both.take(np.array([4, 5])).weights is None  # that collection has none
+    mixed = both.take(np.array([5, 0]))
+    assert mixed.groups is not None
+    assert mixed.groups.labels == ["two", "one"]
+    assert both.groups is not None
+    assert both.groups.sizes.tolist() == [3, 2]  # an item without weight is in no group
+
+
+def test_items_of_a_collection_too_large_to_be_kept_ask_for_each_pair_once() -> None:
+    kernel = Counted()
+    many = vm.Diversity(numbers(2600), kernel, solver=vm.Solver(memory="97 MiB"))
+    some = many.take(np.arange(20))
+    assert some.score() > some.score(q=2) > some.contributions(q=5).score > 1
+    assert kernel.calls == 400
+    assert [kept.bytes for kept in some.kept() if kept.name == "similarity"] == [3200]
+    assert some.samples.tolist() == numbers(2600)[:20].tolist()
+
+
 def test_taking_items_of_a_matrix_takes_rows_and_columns() -> None:
     K = np.exp(-np.abs(np.subtract.outer(numbers(), numbers())))
     part = vm.Diversity(K, "precomputed").take([3, 5, 8])

@@ -24,7 +24,7 @@ from vendimeter.data.groups import Grouping
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted_error
-from vendimeter.kernels import Embed, Kernel, as_kernel
+from vendimeter.kernels import Embed, FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_progress, check_rng
@@ -308,10 +308,15 @@ class Diversity:
 
     @_once
     def _taken_samples(self) -> Any:
-        if isinstance(self.similarity, Matrix):  # of which rows alone are no matrix
-            return self.similarity.data
+        if isinstance(self.kernel, Precomputed | FromDistances):  # of which rows alone are no matrix
+            return self.similarity.data  # type: ignore[attr-defined]
         assert self._index is not None
         return taken(self._root.samples, self._index)
+
+    @property
+    def source(self) -> Source:
+        """What was passed: the items with their weights and labels, and the collections that they come from."""
+        return self._source
 
     @property
     def n(self) -> int:
@@ -428,9 +433,10 @@ class Diversity:
         other._index = positions if self._index is None else self._index[positions]
         other._source = self._source.take(positions, None if self.has_rows else self.weights)
         other._start()
-        other._similarity = similarity.take(positions)
+        similarity = similarity.take(positions)
+        other._similarity = other._remembered(similarity)
         self._root._family.add(other)
-        if isinstance(other._similarity, Matrix):
+        if isinstance(similarity, Matrix) or other._similarity is not similarity:
             other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
         return other
 
@@ -552,12 +558,16 @@ class Diversity:
             similarity = self.kernel.similarity(self.samples, rng=self.rng)
         if not self.keeps:
             return similarity
-        if isinstance(similarity, Matrix):
-            return similarity.checked()
-        if isinstance(similarity, Pairwise) and similarity.like is None:
-            fits = 8 * distinct_count(similarity) ** 2 <= self.memory // 2
-            return Remembered(similarity) if fits else similarity
-        return similarity
+        return self._remembered(similarity.checked() if isinstance(similarity, Matrix) else similarity)
+
+    def _remembered(self, similarity: Similarity) -> Similarity:
+        """One that asks for no pair of items twice, where all pairs fit into half of the memory."""
+        if not isinstance(similarity, Pairwise) or similarity.like is not None or not self.keeps:
+            return similarity
+        if isinstance(similarity, Remembered):
+            return similarity
+        fits = 8 * distinct_count(similarity) ** 2 <= self.memory // 2
+        return Remembered(similarity) if fits else similarity
 
     @property
     def vectors(self) -> Any:

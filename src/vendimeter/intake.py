@@ -28,7 +28,7 @@ from vendimeter.data.devices import (
     transposed,
     wide_mode,
 )
-from vendimeter.data.groups import Grouping, join, read, split
+from vendimeter.data.groups import Grouping, join, read, split, with_weights
 from vendimeter.data.tables import check_alignment
 from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError
@@ -44,6 +44,7 @@ __all__ = [
     "collected",
     "is_several",
     "joined_source",
+    "joint_weights",
     "known_groups",
     "measured",
     "named_groups",
@@ -73,6 +74,8 @@ class Source:
         What was passed: one collection without a name, or several with theirs.
     left_out : int
         Records that were left out on reading.
+    lists : Collection or None
+        A collection of lists of texts, which are the collections.
     """
 
     samples: Any
@@ -81,6 +84,7 @@ class Source:
     counts: Any = None
     collections: tuple[Named, ...] = ()
     left_out: int = 0
+    lists: Collection | None = None
 
     @property
     def weighting(self) -> str | None:
@@ -113,8 +117,11 @@ class Source:
         if self.is_joined:
             sizes = np.array([one.size for one in self.collections], dtype=np.int64)
             starts = np.concatenate([[0], np.cumsum(sizes)])
-            labels = [one.name for one in self.collections]
-            return Grouping(labels, starts, np.arange(starts[-1]), weights_within(self.collections), sizes)
+            labels, items = [one.name for one in self.collections], np.arange(starts[-1])
+            weights = weights_within(self.collections)
+            if weights is None:
+                return Grouping(labels, starts, items, None, sizes)
+            return with_weights(labels, starts, items, weights, "weights")
         numbers, by = self.weights if self.counts is None else self.counts, self.by
         refuse_set(self.samples, "labels")
         if self.has_rows:
@@ -134,19 +141,38 @@ class Source:
             totals = np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
             weights, counts = (values / totals, None) if self.counts is None else (None, values)
             return Source(None, self.by, weights, counts, left_out=self.left_out)
+        if self.is_joined:
+            return self._take_joined(positions, weights)
         if self.counts is not None:
             counts, weights = take(raw_weights(None, self.counts).values, positions), None  # type: ignore[union-attr]
         elif weights is not None:
             weights = weights[positions] / weights[positions].sum()
         labels = self.by
-        if labels is None and self.is_joined:
-            ends = np.cumsum([one.size for one in self.collections])
-            labels = [
-                self.collections[g].name for g in np.searchsorted(ends, positions, side="right").tolist()
-            ]
-        elif labels is not None:
+        if labels is not None:
             labels = take(labels if is_indexed(labels) else to_list(labels), positions)
         return Source(None, labels, weights, counts, left_out=self.left_out)
+
+    def _take_joined(self, positions: np.ndarray, weights: np.ndarray | None) -> Source:
+        """Some of the samples of several collections, each of which weighs as much as it has items of these."""
+        owners = np.searchsorted(np.cumsum([one.size for one in self.collections]), positions, side="right")
+        if (np.diff(owners) < 0).any():  # no longer one after another
+            shares = None if weights is None else weights[positions] / weights[positions].sum()
+            labels = [self.collections[g].name for g in owners.tolist()]
+            return Source(None, labels, shares, None, left_out=self.left_out)
+        collections = []
+        for g in np.unique(owners).tolist():
+            members, one = positions[owners == g], self.collections[g]
+            shares = None
+            if one.weights is not None and weights is not None:
+                shares = weights[members] / (weights[members].sum() or 1.0)
+            collections.append(replace(one, size=len(members), weights=shares))
+        return Source(
+            None,
+            weights=joint_weights(collections),
+            collections=tuple(collections),
+            left_out=_left_out(collections) if self.lists is None else self.left_out,
+            lists=self.lists,
+        )
 
     def column(self, name: str) -> Any:
         """A column that came with the samples, by its name; None where they have no columns."""
@@ -281,7 +307,7 @@ def source_of(samples: Any, kernel: Any, by: Any = None, weights: Any = None, co
                     "each sample is a list of texts, and weights or counts were given; expected texts of equal weight. "
                     "Leave them away."
                 )
-            return replace(joined_source(samples.groups(by), kernel), left_out=left_out)
+            return replace(joined_source(samples.groups(by), kernel), left_out=left_out, lists=samples)
         if weights is None and counts is None:
             weights = samples.probabilities()
         collection = Named(None, samples, samples.samples, len(samples))
@@ -318,13 +344,7 @@ def joined_source(groups: Any, kernel_option: Any, weights: Any = None, rng: int
         items = [one.items for one in collections]
         with wide_mode("float64", items):
             joined, _ = join(items)
-    left_out = sum(one.samples.skipped.count for one in collections if isinstance(one.samples, Collection))
-    shares = weights_within(collections)
-    if shares is not None:  # each collection weighs as much as it has items
-        sizes = np.array([one.size for one in collections])
-        shares = shares * np.repeat(sizes / sizes.sum(), sizes)
-        shares = shares / shares.sum()
-    return Source(joined, None, shares, None, collections, left_out)
+    return Source(joined, None, joint_weights(collections), None, collections, _left_out(collections))
 
 
 def known_groups(groups: Any) -> Any:
@@ -392,6 +412,20 @@ def weights_within(collections: Sequence[Named]) -> np.ndarray | None:
             for one in collections
         ]
     )
+
+
+def joint_weights(collections: Sequence[Named]) -> np.ndarray | None:
+    """The probability of each item, where each collection weighs as much as it has items; None if all are uniform."""
+    shares, sizes = weights_within(collections), np.array([one.size for one in collections])
+    if shares is None:
+        return None
+    shares = shares * np.repeat(sizes / sizes.sum(), sizes)
+    return shares / shares.sum()
+
+
+def _left_out(collections: Sequence[Named]) -> int:
+    """Records of these collections that were left out on reading."""
+    return sum(one.samples.skipped.count for one in collections if isinstance(one.samples, Collection))
 
 
 def is_several(samples: Any, by: Any, weights: Any, counts: Any) -> bool:

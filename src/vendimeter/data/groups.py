@@ -16,7 +16,7 @@ from vendimeter.data.weights import Weights, check_sum
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.messages import brief, shape_of
 
-__all__ = ["Grouping", "join", "read", "split"]
+__all__ = ["Grouping", "join", "read", "split", "with_weights"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read(by: Any, n: int, weights: Weights | None) -> Grouping:
         return Grouping(labels, starts, items, None, np.diff(starts))
     if weights.name == "weights":
         check_sum(float(weights.values.sum()), weights)
-    return _with_weights(labels, starts, items, weights.values[items], weights.name)
+    return with_weights(labels, starts, items, weights.values[items], weights.name)
 
 
 def _as_list(by: Any, expected: str) -> list[Any]:
@@ -172,12 +172,13 @@ def _from_rows(by: Any, weights: Weights, n: int) -> Grouping:
         for label, total in zip(labels, values.sum(axis=1).tolist(), strict=True):
             if total:
                 check_sum(total, weights, f"the weights of group {brief(label)}")
-    return _with_weights(labels, starts, items, values[groups, items], name)
+    return with_weights(labels, starts, items, values[groups, items], name)
 
 
-def _with_weights(
+def with_weights(
     labels: Sequence[Hashable], starts: np.ndarray, items: np.ndarray, values: np.ndarray, name: str
 ) -> Grouping:
+    """Groups whose entries have weights or counts (as `name` says), divided by their sum in each group."""
     totals = np.add.reduceat(np.append(values, 0.0), starts[:-1]) if len(labels) else np.zeros(0)
     totals[np.diff(starts) == 0] = 0.0
     # A group whose members have no weight is as empty as one without members.
