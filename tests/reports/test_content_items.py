@@ -260,7 +260,7 @@ def test_pictures_are_small_and_can_be_decoded():
 
 def test_there_is_room_for_so_many_pictures_and_no_more(monkeypatch):
     monkeypatch.setattr(
-        "vendimeter.reports.sample.ItemRenderer", functools.partial(ItemRenderer, budget=20_000)
+        "vendimeter.reports.items.ItemRenderer", functools.partial(ItemRenderer, budget=20_000)
     )
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 255, size=(40, 64, 64, 3), dtype=np.uint8)

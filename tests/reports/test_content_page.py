@@ -208,7 +208,7 @@ def test_a_hundred_thousand_long_samples_make_a_small_page():
 
 
 def test_a_section_that_fails_says_why(monkeypatch):
-    def fails(analyses):
+    def fails(*_):
         raise InputError("there is\x1b[31m no such <thing>.")
 
     monkeypatch.setattr(builder.matrix, "section", fails)
@@ -219,7 +219,7 @@ def test_a_section_that_fails_says_why(monkeypatch):
     assert "no such &lt;thing&gt;." in page.html
     assert section(page.document, "metrics").lead.startswith("What is usually reported")
 
-    def breaks(analyses):
+    def breaks(*_):
         raise ZeroDivisionError
 
     monkeypatch.setattr(builder.matrix, "section", breaks)
@@ -228,7 +228,7 @@ def test_a_section_that_fails_says_why(monkeypatch):
 
 
 def test_an_order_that_cannot_be_answered_is_an_error_or_said_first(monkeypatch):
-    monkeypatch.setattr("vendimeter.reports.analyses.Analyses._is_exact", lambda *_: False)
+    monkeypatch.setattr("vendimeter.reports.findings.Findings._is_exact", lambda *_: False)
     with pytest.raises(
         UnansweredError, match=r"q=0, the rank, needs all eigenvalues.*--limit.*another order"
     ):
@@ -246,7 +246,7 @@ def test_features_are_checked_before_any_work(monkeypatch):
     def works(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(builder, "subject_of", works)
+    monkeypatch.setattr(builder, "take_sample", works)
     both = {"a": ["one", "two"], "b": ["three", "four"]}
     with pytest.raises(UnknownNameError, match="there is no encoder 'bogus'"):
         vm.report(both, "ngram", reference="a", features="bogus")
@@ -350,7 +350,7 @@ def test_other_kinds_of_samples():
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [
-        (([],), EmptyError, "no samples"),
+        (([],), EmptyError, "samples is empty"),
         (([[1.0, float("nan")], [1.0, 2.0]],), InputError, "nan|NaN|finite"),
         ((["a"], "no such kernel"), VendimeterError, "kernel"),
         (({"a": [[1.0, 2.0]], "b": [[1.0, 2.0, 3.0]]},), InputError, "item 1 has shape"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,22 @@ from vendimeter.data.arrays import length
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import is_foreign, local, to_host
 from vendimeter.data.frames import known
+from vendimeter.data.groups import Grouping
 from vendimeter.data.molecules import MOST_DRAWN, parse
 from vendimeter.data.pictures import bands, pillow
 from vendimeter.errors import InputError, MissingDependencyError
 from vendimeter.io.kinds import guess
 from vendimeter.kernels import Embed, FromDistances, Precomputed
+from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
 from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png
 from vendimeter.present.text import printable
 from vendimeter.reports.document import Item
+from vendimeter.reports.sample import Sample
+from vendimeter.reports.words import label_as_text
 
-__all__ = ["ItemRenderer", "Source", "source_of"]
+__all__ = ["ItemRenderer", "renderer_of"]
 
 THUMBNAIL_PIXELS = 96  # longer side of a picture, at most
 TEXT_LENGTH, CAPTION_LENGTH, SMILES_LENGTH = 300, 80, 120  # characters
@@ -39,6 +44,10 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", "
 NOTHING = "nothing"  # the kind of items of which there is nothing to show
 
 
+_PLACE = re.compile(r"(.+?) of (['\"])(.*)\2", re.DOTALL)  # "line 3 of 'data/captions.txt'"
+_QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
+
+
 @dataclass(frozen=True)
 class Source:
     """What is shown of the items of one collection, and as what."""
@@ -46,6 +55,91 @@ class Source:
     items: Any
     kind: str
     guess_reason: str = ""  # why it was taken for this kind, where that was guessed
+
+
+def renderer_of(sample: Sample, show: Any) -> ItemRenderer:
+    """What is shown of the items that are looked at, and where each came from."""
+    parts, sources = sample.parts, _sources(sample, show)
+    starts = np.cumsum([0, *(part.n for part in parts)])
+    labels = _labels_of_items(sample.groups, sample.diversity.n)
+    namers = [_namer(part.samples, part.n) for part in parts]
+    if sample.lists is not None:
+        namers = [_numberer(sample.lists)]
+
+    def locate(position: int) -> tuple[int, int]:
+        original = int(sample.origin[position])
+        part = int(np.searchsorted(starts, original, side="right")) - 1
+        return part, original - int(starts[part])
+
+    def caption(position: int) -> str:
+        part, index = locate(position)
+        words = namers[part](index)
+        return words if labels is None else f"{words} · {', '.join(map(label_as_text, labels[position]))}"
+
+    return ItemRenderer(sources, locate, caption)
+
+
+def _labels_of_items(groups: Grouping | None, n: int) -> list[list[Any]] | None:
+    """The labels of each item; None where there are no groups."""
+    if groups is None:
+        return None
+    labels: list[list[Any]] = [[] for _ in range(n)]
+    for g, label in enumerate(groups.labels):
+        for item in groups.items[groups.starts[g] : groups.starts[g + 1]].tolist():
+            labels[item].append(label)
+    return labels
+
+
+def _sources(sample: Sample, show: Any) -> list[Source]:
+    """What is shown of each collection."""
+    parts, kernel = sample.parts, sample.diversity.kernel
+    if [part.label for part in parts] == [None]:
+        lists = sample.lists
+        samples = parts[0].samples if lists is None else [text for texts in lists for text in texts]
+        return [source_of(samples, show, kernel, parts[0].n)]
+    names = [part.label for part in parts]
+    if show is not None and not isinstance(show, Mapping):
+        raise InputError(f"show={brief(show)}; expected a mapping from the names of the collections.")
+    unexpected = next((name for name in show or () if name not in names), None)
+    if unexpected is not None:
+        raise unknown("collection (in show)", unexpected, names)
+    return [
+        source_of(part.samples, (show or {}).get(part.label), kernel, part.n, f"[{part.label!r}]")
+        for part in parts
+    ]
+
+
+def _numberer(lists: Collection) -> Callable[[int], str]:
+    """The number of a text in its list."""
+    starts = np.cumsum([0, *map(len, lists)])
+    return lambda position: f"text {position - starts[np.searchsorted(starts, position, side='right') - 1]}"
+
+
+def _namer(samples: Any, size: int) -> Callable[[int], str]:
+    """What items are called: by their names in the file, their places there, or their numbers.
+
+    Of places in one file it is not said which, and never in which folder it is: who reads the page may not have it.
+    """
+    if not isinstance(samples, Collection):
+        return lambda position: f"item {position}"
+    if samples.ids is not None:
+        return lambda position: str(samples.ids[position])
+    ends = [_PLACE.fullmatch(samples.place(position)) for position in (0, size - 1)]
+    single = len({match and match[3] for match in ends}) == 1
+
+    def name(position: int) -> str:
+        place = samples.place(position)
+        match = _PLACE.fullmatch(place)
+        if match is not None:
+            return match[1] if single else f"{match[1]} of {_file_name(match[3])}"
+        quoted = _QUOTED.fullmatch(place)
+        return place if quoted is None else _file_name(quoted[2])
+
+    return name
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
 
 
 def source_of(samples: Any, show: Any, kernel: Any, count: int, name: str = "") -> Source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,20 +11,22 @@ from typing import Any
 
 from vendimeter import __version__
 from vendimeter.analysis.near_copies.near_copies import SearchOptions
-from vendimeter.data import frames
+from vendimeter.data import frames, tables
+from vendimeter.data.arrays import is_sparse
 from vendimeter.data.collection import Collection
-from vendimeter.data.devices import wide_mode
+from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, MissingDependencyError, ToleranceWarning, VendimeterError
-from vendimeter.kernels import FromDistances, Precomputed
+from vendimeter.kernels import FromDistances, Kernel, On, Precomputed, as_kernel
 from vendimeter.messages import brief, check_characters, unknown, warn
-from vendimeter.options import check_progress, check_rng
+from vendimeter.options import COSINE, SEED, check_progress
 from vendimeter.present.files import write_whole
-from vendimeter.present.numbers import count_of, order_name, order_symbol
+from vendimeter.present.numbers import count_of
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped, printable
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Document, Paragraph, Section
-from vendimeter.reports.sample import Subject, subject_of
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.items import ItemRenderer, renderer_of
+from vendimeter.reports.sample import Sample, take_sample
 from vendimeter.reports.sections import (
     convergence,
     groups,
@@ -38,8 +40,9 @@ from vendimeter.reports.sections import (
     spectrum,
 )
 from vendimeter.reports.sections.metrics import check_features
-from vendimeter.reports.sections.provenance import call_of
-from vendimeter.reports.words import note
+from vendimeter.reports.sections.provenance import call_of, method_call_of
+from vendimeter.reports.words import note, order_symbol
+from vendimeter.results.score import order_name
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Report", "report"]
@@ -112,7 +115,7 @@ class Report:
 
 def report(
     samples: Any,
-    kernel: Any = "cosine",
+    kernel: Any = COSINE,
     *,
     by: Any = None,
     q: Any = DEFAULT_ORDERS,
@@ -124,7 +127,7 @@ def report(
     threshold: float = 0.95,
     command: str | None = None,
     notes: Sequence[str] = (),
-    rng: int = 0,
+    rng: int = SEED,
     progress: bool | None = None,
 ) -> Report:
     """A page about a collection: how diverse it is, why, and what is in it; or about several, side by side.
@@ -133,7 +136,7 @@ def report(
 
     Parameters
     ----------
-    samples : array, sparse array, list, table, Collection, or mapping of them
+    samples : array, sparse array, list, table, Collection, mapping of them, or Diversity
         One collection, as for `vendimeter.score`; what `vendimeter.read` gives, with its labels, weights and places; or
         several collections by name. A dict of columns is one table where the kernel reads columns (`On`).
     kernel : str, Kernel or callable
@@ -185,8 +188,66 @@ def report(
     """
     arguments = {"kernel": kernel, "by": by, "q": q, "weights": weights, "reference": reference, "show": show}
     arguments |= {"title": title, "features": features, "threshold": threshold, "rng": rng}
+    if isinstance(samples, Diversity):
+        diversity = diversity_of(samples, kernel, weights=weights, by=by, rng=rng)
+    else:
+        command = call_of(arguments) if command is None else command
+        samples = frames.known(samples)
+        if _is_several(samples, as_kernel(kernel)):
+            if by is not None:
+                raise InputError(
+                    "samples is a mapping of several collections, and by= groups the items of one; expected one of the "
+                    "two."
+                )
+            diversity = Diversity.of(samples, kernel, weights=weights, rng=rng)
+        else:
+            diversity = Diversity(samples, kernel, weights=weights, by=by, rng=rng)
+    return diversity.report(
+        q=q,
+        reference=reference,
+        show=show,
+        title=title,
+        features=features,
+        threshold=threshold,
+        command=command,
+        notes=notes,
+        progress=progress,
+    )
+
+
+def _is_several(samples: Any, kernel: Kernel) -> bool:
+    """Whether a mapping has a collection for each name; for a kernel that reads columns it is one table."""
+    if not isinstance(samples, Mapping) or is_sparse(samples):
+        return False
+    are_tables = [
+        isinstance(collection, Collection) or tables.has_columns(collection)
+        for collection in samples.values()
+    ]
+    return not _reads_columns(kernel) or (len(are_tables) > 0 and all(are_tables))
+
+
+def _reads_columns(kernel: Kernel) -> bool:
+    return isinstance(kernel, On) or any(map(_reads_columns, kernel.parts))
+
+
+def report_of(
+    diversity: Diversity,
+    *,
+    q: Any,
+    reference: Any,
+    show: Any,
+    title: Any,
+    features: Any,
+    threshold: Any,
+    command: str | None,
+    notes: Any,
+    progress: Any,
+) -> Report:
+    """A page about the items; see `report`."""
+    if command is None:
+        arguments = {"q": q, "reference": reference, "show": show, "title": title, "features": features}
+        command = method_call_of(diversity, arguments | {"threshold": threshold})
     orders = parse_orders(q)[0]
-    rng = check_rng(rng)
     threshold = SearchOptions.of(threshold, "auto", 0.99, False).threshold
     notes = _check_notes(notes)
     if isinstance(title, str):
@@ -194,31 +255,19 @@ def report(
     check_progress(progress)
     if features is not None:
         check_features(features)
-    arrays = samples.samples if isinstance(samples, Collection) else samples
-    with (
-        Progress("Report", progress) as bar,
-        showing(False),
-        wide_mode("float64", arrays),
-        warnings.catch_warnings(),
-    ):
+    with Progress("Report", progress) as bar, showing(False), warnings.catch_warnings():
         # Bounds that are wider than they were meant to be are said in the page, with the bounds.
         warnings.simplefilter("ignore", ToleranceWarning)
         bar.step(0.0, "similarities")
-        subject = subject_of(
-            samples, kernel, by=by, weights=weights, show=show, rng=rng, orders=[1.0, *_above_rank(orders)]
-        )
-        reference = _resolve_reference(reference, subject)
-        analyses = Analyses(subject, orders, threshold, reference if subject.is_name(reference) else None)
-        call = command if command is not None else call_of(arguments)
-        document = _build_document(samples, analyses, reference, features, title, call, notes, bar.step)
+        sample = take_sample(diversity, [1.0, *(order for order in orders if order not in (0.0, 1.0))])
+        renderer = renderer_of(sample, show)
+        reference = _resolve_reference(reference, sample)
+        findings = Findings(sample, orders, threshold, reference if sample.is_name(reference) else None)
+        document = _build_document(findings, renderer, reference, features, title, command, notes, bar.step)
         bar.step(0.98, "the page")
         from vendimeter.reports.page import render
 
         return Report(document, render(document))
-
-
-def _above_rank(orders: list[float]) -> list[float]:
-    return [q for q in orders if q not in (0.0, 1.0)]
 
 
 def _check_notes(notes: Any) -> list[str]:
@@ -229,13 +278,13 @@ def _check_notes(notes: Any) -> list[str]:
     return list(notes)
 
 
-def _resolve_reference(reference: Any, subject: Subject) -> Any:
+def _resolve_reference(reference: Any, sample: Sample) -> Any:
     """The reference; a name is checked to be that of a collection or group."""
     if reference is None or isinstance(reference, Collection):
         return reference
-    reference = frames.known(reference)
-    if subject.is_name(reference) and reference not in subject.names:
-        raise unknown("collection or group (as reference)", reference, subject.names)
+    reference, names = frames.known(reference), sample.names
+    if sample.is_name(reference) and reference not in names:
+        raise unknown("collection or group (as reference)", reference, names)
     return reference
 
 
@@ -243,8 +292,8 @@ def _resolve_reference(reference: Any, subject: Subject) -> Any:
 
 
 def _build_document(
-    samples: Any,
-    analyses: Analyses,
+    findings: Findings,
+    renderer: ItemRenderer,
     reference: Any,
     features: Any,
     title: str | None,
@@ -252,36 +301,36 @@ def _build_document(
     notes: list[str],
     step: Callable[[float, str], None],
 ) -> Document:
-    subject = analyses.subject
+    sample = findings.sample
     made_at = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     # What everything else builds on: what goes wrong here is an error and no report.
     step(0.05, "scores")
-    _ = analyses.scores
+    _ = findings.scores
     # In the order of the page; how far it is with each, of all the work.
     makers: list[tuple[float, str, str, Callable[[], Section | None]]] = [
-        (0.15, "answer", "How diverse it is", lambda: headline.section(analyses)),
-        (0.3, "spectrum", "Spectrum and orders", lambda: spectrum.section(analyses)),
-        (0.32, "convergence", "Convergence", lambda: convergence.section(analyses)),
-        (0.34, "groups", "Groups", lambda: groups.section(analyses)),
-        (0.6, "modes", "What it is made of", lambda: modes.section(analyses)),
-        (0.7, "duplicates", "Near copies", lambda: near_copies.section(analyses)),
-        (0.8, "items", "Most redundant and rarest items", lambda: items.section(analyses)),
-        (0.88, "matrix", "The similarity matrix", lambda: matrix.section(analyses)),
-        (0.9, "metrics", "Other metrics", lambda: metrics.section(analyses, reference, features)),
+        (0.15, "answer", "How diverse it is", lambda: headline.section(findings)),
+        (0.3, "spectrum", "Spectrum and orders", lambda: spectrum.section(findings)),
+        (0.32, "convergence", "Convergence", lambda: convergence.section(findings)),
+        (0.34, "groups", "Groups", lambda: groups.section(findings)),
+        (0.6, "modes", "What it is made of", lambda: modes.section(findings.modes, renderer)),
+        (0.7, "duplicates", "Near copies", lambda: near_copies.section(findings, renderer)),
+        (0.8, "items", "Most redundant and rarest items", lambda: items.section(findings, renderer)),
+        (0.88, "matrix", "The similarity matrix", lambda: matrix.section(findings)),
+        (0.9, "metrics", "Other metrics", lambda: metrics.section(findings, reference, features)),
     ]
     sections: list[Section] = []
     for progress, key, name, make in makers:
         step(progress, name.lower())
-        is_requested = _is_requested(key, analyses, reference, features)
+        is_requested = _is_requested(key, findings, reference, features)
         section = _build_section(key, name, make, is_requested)
         if section is not None:
             sections.append(section)
     unanswered = [
         f"Order {order_symbol(q)}, the rank, is not here: it needs all eigenvalues, which would take too long for so "
         "many items."
-        for q in analyses.unanswered
+        for q in findings.unanswered
     ]
-    all_notes = [*unanswered, *subject.notes, *notes]
+    all_notes = [*unanswered, *sample.notes, *notes]
     if all_notes:
         sections[0] = Section(
             sections[0].key,
@@ -289,25 +338,24 @@ def _build_document(
             sections[0].lead,
             [*(note(text) for text in all_notes), *sections[0].blocks],
         )
-    sections.append(provenance.section(analyses, call, subject.renderer.notes, made_at))
+    sections.append(provenance.section(findings, call, renderer.notes, made_at))
     return Document(
-        title=_title(samples, subject) if title is None else "standard input" if title == "-" else title,
-        headline=_headline_sentence(analyses),
-        facts=headline.facts(analyses),
+        title=_title(sample) if title is None else "standard input" if title == "-" else title,
+        headline=_headline_sentence(findings),
+        facts=headline.facts(findings),
         sections=sections,
-        orders=[order_name(q) for q in analyses.orders],
-        subtitle=_subtitle(samples, subject),
+        orders=[order_name(q) for q in findings.orders],
+        subtitle=_subtitle(sample),
         footer=FOOTER,
         meta={"version": __version__, "made": made_at},
     )
 
 
-def _is_requested(key: str, analyses: Analyses, reference: Any, features: Any) -> bool:
+def _is_requested(key: str, findings: Findings, reference: Any, features: Any) -> bool:
     """Whether the user asked for what is in a section."""
-    subject = analyses.subject
     requested = {
         "metrics": reference is not None or features is not None,
-        "groups": subject.groups is not None,
+        "groups": findings.sample.groups is not None,
     }
     return requested.get(key, False)
 
@@ -326,34 +374,35 @@ def _build_section(
         return Section(key, title, "This could not be made.", [Paragraph(printable(error), note=True)])
 
 
-def _headline_sentence(analyses: Analyses) -> str:
+def _headline_sentence(findings: Findings) -> str:
     try:
-        return headline.headline(analyses)
+        return headline.headline(findings)
     except VendimeterError:  # of several collections that could not be compared
-        return f"{len(analyses.subject.collections)} collections side by side."
+        return f"{len(findings.parts)} collections side by side."
 
 
-def _title(samples: Any, subject: Subject) -> str:
-    if subject.has_several:
-        names = [subject.name_of(collection) for collection in subject.collections]
+def _title(sample: Sample) -> str:
+    if len(sample.parts) > 1:
+        names = [part.name for part in sample.parts]
         return "Diversity of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} collections")
-    source = samples.source if isinstance(samples, Collection) else ""
+    samples = sample.parts[0].samples
+    source = samples.source if isinstance(samples, Collection) and sample.parts[0].label is None else ""
     source = "standard input" if source == "-" else source
-    return f"Diversity of {source or count_of(subject.total_items, 'item')}"
+    return f"Diversity of {source or count_of(sample.total, 'item')}"
 
 
-def _subtitle(samples: Any, subject: Subject) -> str:
-    noun, matrix = "item", isinstance(subject.kernel, Precomputed | FromDistances)
-    if isinstance(samples, Collection) and samples.kind and not matrix:
-        noun = samples.kind.removesuffix("s") if samples.kind.endswith("s") else "item"
-    elif subject.nested:
+def _subtitle(sample: Sample) -> str:
+    kernel, groups, samples = sample.kernel, sample.groups, sample.parts[0].samples
+    noun, is_matrix = "item", isinstance(kernel, Precomputed | FromDistances)
+    kind = samples.kind if isinstance(samples, Collection) and sample.parts[0].label is None else None
+    if kind and not is_matrix:
+        noun = kind.removesuffix("s") if kind.endswith("s") else "item"
+    elif sample.lists is not None:
         noun = "text"
-    words = [count_of(subject.total_items, noun)]
-    if subject.nested and subject.groups is not None:
-        words.append(f"in {count_of(len(subject.groups.labels), 'list')}")
-    elif subject.has_several:
-        words.append(f"in {len(subject.collections)} collections")
-    elif subject.groups is not None:
-        words.append(f"in {count_of(len(subject.groups.labels), 'group')}")
+    words = [count_of(sample.total, noun)]
+    if len(sample.parts) > 1:
+        words.append(f"in {len(sample.parts)} collections")
+    elif groups is not None:
+        words.append(f"in {count_of(len(groups.labels), 'group' if sample.lists is None else 'list')}")
     matrix_names = {Precomputed: "a matrix of similarities", FromDistances: "a matrix of distances"}
-    return f"{' '.join(words)}, compared by {matrix_names.get(type(subject.kernel), repr(subject.kernel))}"
+    return f"{' '.join(words)}, compared by {matrix_names.get(type(kernel), repr(kernel))}"

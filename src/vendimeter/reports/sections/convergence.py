@@ -9,20 +9,19 @@ import numpy as np
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
 from vendimeter.errors import VendimeterError
 from vendimeter.present.numbers import count_of
-from vendimeter.reports.analyses import CURVE_ITEMS, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
+from vendimeter.reports.findings import CURVE_ITEMS, Findings
 from vendimeter.reports.words import note
 
 __all__ = ["section"]
 
 
-def section(analyses: Analyses) -> Section | None:
+def section(findings: Findings) -> Section | None:
     """The curve of each collection, and what it says."""
-    subject = analyses.subject
-    curves = [(collection, curve) for collection, curve in analyses.curves if isinstance(curve, Rarefaction)]
-    names = distinct_names(subject.name_of(collection) for collection, _ in curves)
-    several = subject.has_several
+    curves = [(part, curve) for part, curve in findings.curves if isinstance(curve, Rarefaction)]
+    names = distinct_names(part.name for part, _ in curves)
+    several = findings.has_several
     words = [
         _verdict(curve, f"that of {name}" if several else "it")
         for name, (_, curve) in zip(names, curves, strict=True)
@@ -31,9 +30,9 @@ def section(analyses: Analyses) -> Section | None:
     is_drawn = any(len(curve.sizes) > 1 for _, curve in curves)
     if is_drawn:
         blocks.append(_chart([curve for _, curve in curves], names, several))
-    for collection, curve in analyses.curves:
+    for part, curve in findings.curves:
         if isinstance(curve, VendimeterError):
-            blocks.append(note(f"{subject.name_of(collection)}: {curve}"))
+            blocks.append(note(f"{part.name}: {curve}"))
             continue
         text = []
         if curve.used < curve.n:
@@ -41,13 +40,13 @@ def section(analyses: Analyses) -> Section | None:
                 f"The curve and the population come of a random sample of {curve.used:,} of the {curve.n:,} items, so "
                 "as not to take long."
             )
-        if analyses.is_subsampled(collection):
+        if findings.is_subsampled(part):
             text.append(
                 f"The curve is that of a random sample of {CURVE_ITEMS:,} of the "
-                f"{count_of(len(collection.items), 'item')}, as if there were no others, because of the number of "
+                f"{count_of(part.diversity.n, 'item')}, as if there were no others, because of the number of "
                 "features."
             )
-        blocks += [note(f"{subject.name_of(collection)}: {line}" if several else line) for line in text]
+        blocks += [note(f"{part.name}: {line}" if several else line) for line in text]
     if is_drawn and any(curve.population.n for _, curve in curves):
         has_interval = any(curve.population.interval is not None for _, curve in curves)
         blocks.append(

@@ -10,18 +10,8 @@ from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.messages import brief
 from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
-from vendimeter.present.numbers import (
-    align_decimals,
-    count_of,
-    format_confidence,
-    format_number,
-    order_name,
-    order_suffix,
-    order_symbol,
-)
+from vendimeter.present.numbers import count_of, format_confidence, order_suffix
 from vendimeter.present.plain import plain
-from vendimeter.present.text import label_as_text
-from vendimeter.reports.analyses import MAX_TESTED, Analyses
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
     Block,
@@ -36,7 +26,16 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import note, strip_advice
+from vendimeter.reports.findings import MAX_TESTED, Findings
+from vendimeter.reports.words import (
+    align_decimals,
+    format_number,
+    label_as_text,
+    note,
+    order_symbol,
+    strip_advice,
+)
+from vendimeter.results.score import order_name
 
 __all__ = ["section", "similarity_blocks"]
 
@@ -118,23 +117,23 @@ BINS = 30
 ROUNDING = 1e-9  # of a score
 
 
-def section(analyses: Analyses) -> Section | None:
+def section(findings: Findings) -> Section | None:
     """The comparison; nothing where there are no groups."""
-    subject, comparison = analyses.subject, analyses.comparison
+    comparison = findings.comparison
     if comparison is None:
         return None
-    names, noun = distinct_names(comparison.labels), _group_noun(analyses)
-    title = "The collections side by side" if subject.has_several else f"{noun.capitalize()}s"
+    names, noun = distinct_names(comparison.labels), _group_noun(findings)
+    title = "The collections side by side" if findings.has_several else f"{noun.capitalize()}s"
     blocks: list[Block] = [_partition(comparison, noun)]
     if len(comparison) > MAX_LINES:
         blocks.append(_distribution(comparison, noun))
     if not np.isnan(comparison.fair).all():
-        charts = {order_name(q): _ranking(analyses, q, names) for q in analyses.orders}
+        charts = {order_name(q): _ranking(findings, q, names) for q in findings.orders}
         blocks.append(ByOrder(charts))
-    blocks.append(_table(analyses, names))
-    compared = _is_compared(analyses)
+    blocks.append(_table(findings, names))
+    compared = _is_compared(findings)
     if compared:
-        blocks.append(_differences(analyses, names))
+        blocks.append(_differences(findings, names))
     if len(comparison) > 1:
         blocks += similarity_blocks(comparison, names, noun)
     if len(comparison) - 1 > MAX_TESTED and compared:
@@ -149,26 +148,25 @@ def section(analyses: Analyses) -> Section | None:
             if isinstance(label, tuple):  # of several columns
                 text = text.replace(brief(label), label_as_text(label))
         blocks.append(note(strip_advice(text)))
-    return Section("groups", title, _lead(analyses, names, noun), blocks)
+    return Section("groups", title, _lead(findings, names, noun), blocks)
 
 
-def _group_noun(analyses: Analyses) -> str:
-    subject = analyses.subject
-    return "collection" if subject.has_several else "list" if subject.nested else "group"
+def _group_noun(findings: Findings) -> str:
+    return "collection" if findings.has_several else "list" if findings.are_lists else "group"
 
 
-def _is_compared(analyses: Analyses) -> bool:
+def _is_compared(findings: Findings) -> bool:
     """Whether differences are shown: of many groups only those from one that was named, or the first would be it."""
-    comparison = analyses.comparison
+    comparison = findings.comparison
     assert comparison is not None
     return len(comparison.differences) > 0 and (
-        analyses.reference is not None or len(comparison) - 1 <= MAX_TESTED
+        findings.reference is not None or len(comparison) - 1 <= MAX_TESTED
     )
 
 
-def _lead(analyses: Analyses, names: list[str], noun: str) -> str:
+def _lead(findings: Findings, names: list[str], noun: str) -> str:
     """Who is highest and lowest, and how many differ."""
-    comparison = analyses.comparison
+    comparison = findings.comparison
     assert comparison is not None
     # In a sentence a label that is a number would be taken for an amount.
     numbers = all(name.replace(".", "", 1).isdigit() for name in names)
@@ -188,8 +186,8 @@ def _lead(analyses: Analyses, names: list[str], noun: str) -> str:
         top, bottom = align_decimals(comparison.fair[high], comparison.fair[low])
         highest, lowest = f"{names[high]} with {top}", f"{names[low]} with {bottom}"
         words.append(f"The most diverse is {highest}" + (f", the least {lowest}." if high != low else "."))
-    if _is_compared(analyses):
-        first = "" if analyses.reference is not None else f", the first {noun},"
+    if _is_compared(findings):
+        first = "" if findings.reference is not None else f", the first {noun},"
         words += _difference_sentences(comparison, dict(zip(comparison.labels, names, strict=True)), first)
     return " ".join(words)
 
@@ -259,8 +257,8 @@ def _descending(scores: np.ndarray) -> np.ndarray:
     return np.argsort(-scores, kind="stable")[: int(np.count_nonzero(~np.isnan(scores)))]
 
 
-def _ranking(analyses: Analyses, q: float, names: list[str]) -> Chart:
-    comparison, scores, noun = analyses.comparison, analyses.group_scores[q], _group_noun(analyses)
+def _ranking(findings: Findings, q: float, names: list[str]) -> Chart:
+    comparison, scores, noun = findings.comparison, findings.group_scores[q], _group_noun(findings)
     assert comparison is not None
     order = _descending(scores)
     omitted = max(0, len(order) - MAX_LINES)
@@ -331,9 +329,9 @@ def _distribution(comparison: Comparison, noun: str) -> Chart:
     )
 
 
-def _table(analyses: Analyses, names: list[str]) -> Table:
+def _table(findings: Findings, names: list[str]) -> Table:
     """One row a group, with a column for every order."""
-    comparison = analyses.comparison
+    comparison = findings.comparison
     assert comparison is not None
     order = [*_descending(comparison.fair).tolist()]
     order += [g for g in range(len(comparison)) if g not in set(order)]
@@ -346,7 +344,7 @@ def _table(analyses: Analyses, names: list[str]) -> Table:
     spread = rarefied and bool(np.isfinite(comparison.rarefied_low).any())
     interval = f"of the {format_confidence(comparison.confidence)} interval, by sampling"
     columns = [
-        Column(_group_noun(analyses)),
+        Column(_group_noun(findings)),
         Column("items", "number"),
         Column(
             "score",
@@ -360,7 +358,7 @@ def _table(analyses: Analyses, names: list[str]) -> Table:
     if spread:
         columns += [Column(end, "number", meaning=interval) for end in ("at least", "at most")]
     columns.append(Column("rank", "number"))
-    other_orders = [q for q in analyses.orders if q != comparison.q]
+    other_orders = [q for q in findings.orders if q != comparison.q]
     columns += [
         Column(
             f"q={order_symbol(q)}",
@@ -378,12 +376,12 @@ def _table(analyses: Analyses, names: list[str]) -> Table:
             row += [plain(comparison.rarefied_low[g]), plain(comparison.rarefied_high[g])]
         rank = plain(comparison.rank[g])
         row.append(None if rank is None else int(rank))
-        rows.append([*row, *(plain(analyses.group_scores[q][g]) for q in other_orders)])
+        rows.append([*row, *(plain(findings.group_scores[q][g]) for q in other_orders)])
     return Table(columns, rows, filterable=len(order) > 12, more=more)
 
 
-def _differences(analyses: Analyses, names: list[str]) -> Table:
-    comparison, noun = analyses.comparison, _group_noun(analyses)
+def _differences(findings: Findings, names: list[str]) -> Table:
+    comparison, noun = findings.comparison, _group_noun(findings)
     assert comparison is not None
     differences, by_label = comparison.differences, dict(zip(comparison.labels, names, strict=True))
     order = np.argsort(-np.abs(np.log(differences.ratio)), kind="stable")[:MAX_ROWS].tolist()
@@ -413,7 +411,7 @@ def _differences(analyses: Analyses, names: list[str]) -> Table:
         )
         rows.append([by_label[differences.groups[i]], *(plain(column[i]) for column in arrays)])
     explanation = (
-        "" if analyses.reference is not None else f", the first {noun}, since none was named to compare with"
+        "" if findings.reference is not None else f", the first {noun}, since none was named to compare with"
     )
     size = "" if comparison.size is None else "at the common size, "
     caption = f"Differences from {by_label[differences.references[0]]}{explanation}; {size}the largest first."

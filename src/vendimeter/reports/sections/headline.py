@@ -8,58 +8,57 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import VendimeterError
-from vendimeter.present.numbers import (
-    align_decimals,
-    count_of,
-    format_number,
-    format_share,
-    order_name,
-    order_suffix,
-    order_symbol,
-)
+from vendimeter.present.numbers import count_of, format_share, order_suffix
 from vendimeter.present.plain import plain
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
-from vendimeter.reports.words import claim_words, label_name, population_sentence, score_sentence
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.words import (
+    align_decimals,
+    claim_words,
+    format_number,
+    label_name,
+    order_symbol,
+    population_sentence,
+    score_sentence,
+)
 from vendimeter.results.groups import Mean
-from vendimeter.scoring import score_groups
+from vendimeter.results.score import order_name
 
 __all__ = ["facts", "headline", "section"]
 
 
-def headline(analyses: Analyses) -> str:
+def headline(findings: Findings) -> str:
     """The answer in a sentence."""
-    subject = analyses.subject
-    if subject.nested:
-        mean = _mean_of_lists(analyses)
+    if findings.are_lists:
+        mean = findings.mean_of_lists
         return (
-            f"A list is as diverse as {format_number(mean.mean)} completely different texts{_order_remark(analyses)}: "
+            f"A list is as diverse as {format_number(mean.mean)} completely different texts{_order_remark(findings)}: "
             f"the mean over {count_of(mean.units, 'list')}{_error_words(mean)}."
         )
-    if not subject.has_several:
-        return score_sentence(analyses.score, weighted=subject.collections[0].weights is not None)
-    comparison = analyses.comparison
+    if not findings.has_several:
+        return score_sentence(findings.score, weighted=findings.diversity.weighting == "weights")
+    comparison = findings.comparison
     if comparison is None or np.isnan(comparison.fair).all():
-        return f"{len(subject.collections)} collections side by side."
+        return f"{len(findings.parts)} collections side by side."
     high, low = int(np.nanargmax(comparison.fair)), int(np.nanargmin(comparison.fair))
     size_words = (
         "as they are" if comparison.size is None else f"at {count_of(comparison.size, 'item')} of each"
     )
     highest, lowest = align_decimals(comparison.fair[high], comparison.fair[low])
-    only_two = len(subject.collections) == 2
+    only_two = len(findings.parts) == 2
     rank = (
         "the more diverse of the two collections"
         if only_two
-        else f"the most diverse of {len(subject.collections)} collections"
+        else f"the most diverse of {len(findings.parts)} collections"
     )
     if highest == lowest:
         return (
-            f"{len(subject.collections)} collections are equally diverse: {size_words} each is as diverse as {highest} "
-            f"completely different items{_order_remark(analyses)}."
+            f"{len(findings.parts)} collections are equally diverse: {size_words} each is as diverse as {highest} "
+            f"completely different items{_order_remark(findings)}."
         )
     return (
         f"{label_name(comparison.labels[high])} is {rank}: {size_words} it is as diverse as {highest} completely "
-        f"different items{_order_remark(analyses)}, and "
+        f"different items{_order_remark(findings)}, and "
         f"{label_name(comparison.labels[low])}{'' if only_two else ', the least,'} as {lowest}."
     )
 
@@ -69,43 +68,30 @@ def _error_words(mean: Mean) -> str:
     return f", with a standard error of {format_number(mean.standard_error, 2)}" if has_error else ""
 
 
-def _order_remark(analyses: Analyses) -> str:
-    return "" if analyses.first_order == 1 else f" (at order {order_symbol(analyses.first_order)})"
+def _order_remark(findings: Findings) -> str:
+    return "" if findings.first_order == 1 else f" (at order {order_symbol(findings.first_order)})"
 
 
-def _mean_of_lists(analyses: Analyses) -> Mean:
-    """The mean score of the lists of texts, at the first order."""
-    subject = analyses.subject
-    scores = score_groups(
-        np.arange(subject.n),
-        subject.position_kernel,
-        by=subject.labels,
-        q=analyses.first_order,
-        rng=subject.rng,
-    )
-    return scores.mean().means[0]
-
-
-def facts(analyses: Analyses) -> Facts:
+def facts(findings: Findings) -> Facts:
     """The figures at the top of the page."""
-    subject, figures = analyses.subject, []
-    if subject.has_several:
-        for collection, profile in list(zip(subject.collections, analyses.scores, strict=True))[:4]:
-            value, bounds = claim_words(profile[analyses.first_order])
-            meaning = f"{count_of(profile[analyses.first_order].n, 'item')}; {bounds}"
+    figures = []
+    if findings.has_several:
+        for part, profile in list(zip(findings.parts, findings.scores, strict=True))[:4]:
+            value, bounds = claim_words(profile[findings.first_order])
+            meaning = f"{count_of(profile[findings.first_order].n, 'item')}; {bounds}"
             figures.append(
                 Fact(
-                    f"{subject.name_of(collection)}: score{order_suffix(analyses.first_order)}",
+                    f"{part.name}: score{order_suffix(findings.first_order)}",
                     value,
                     meaning,
                 )
             )
     else:
-        score = analyses.score
+        score = findings.score
         value, bounds = claim_words(score)
-        name = f"Vendi Score{order_suffix(score.q)}"
-        if subject.nested:  # the headline's figure comes first
-            mean = _mean_of_lists(analyses)
+        name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_symbol(score.q)}"
+        if findings.are_lists:  # the headline's figure comes first
+            mean = findings.mean_of_lists
             figures.append(
                 Fact(
                     f"{name} of a list",
@@ -117,19 +103,19 @@ def facts(analyses: Analyses) -> Facts:
         else:
             figures.append(Fact(name, value, bounds))
         share = format_share(float(score) / score.n)
-        subject_words = "that of all together" if subject.nested else "the score"
+        subject_words = "that of all together" if findings.are_lists else "the score"
         figures.append(Fact("Items", f"{score.n:,}", f"{subject_words} is {share} of their number"))
-        if not subject.nested:
-            figures += _population(analyses)
-    groups = subject.groups
-    if groups is not None and not subject.has_several:
-        figures.append(Fact("Lists" if subject.nested else "Groups", f"{len(groups.labels):,}"))
-    figures += _copies(analyses)
+        if not findings.are_lists:
+            figures += _population(findings)
+    groups = findings.sample.groups
+    if groups is not None and not findings.has_several:
+        figures.append(Fact("Lists" if findings.are_lists else "Groups", f"{len(groups.labels):,}"))
+    figures += _copies(findings)
     return Facts(figures)
 
 
-def _population(analyses: Analyses) -> list[Fact]:
-    (_, curve), *_ = analyses.curves
+def _population(findings: Findings) -> list[Fact]:
+    (_, curve), *_ = findings.curves
     if isinstance(curve, VendimeterError):
         return []
     estimate = curve.population
@@ -145,19 +131,19 @@ def _population(analyses: Analyses) -> list[Fact]:
     ]
 
 
-def _copies(analyses: Analyses) -> list[Fact]:
+def _copies(findings: Findings) -> list[Fact]:
     try:
-        copies_by_collection = analyses.copies
+        copies_by_collection = findings.copies
     except VendimeterError:
         return []
     copy_count, n = (
         sum(near_copies.duplicates.copies for near_copies in copies_by_collection),
         sum(near_copies.duplicates.n for near_copies in copies_by_collection),
     )
-    threshold_words = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
-    weightless = n < sum(len(near_copies.collection.items) for near_copies in copies_by_collection)
+    threshold_words = f"a similarity of {findings.threshold:g}{' or more' if findings.threshold < 1 else ''}"
+    weightless = n < sum(near_copies.part.diversity.n for near_copies in copies_by_collection)
     denominator = f"of the {n:,} items that have weight" if weightless else "of the items"
-    if not analyses.subject.has_several:
+    if not findings.has_several:
         return [
             Fact(
                 "Near copies",
@@ -172,8 +158,8 @@ def _copies(analyses: Analyses) -> list[Fact]:
             f"{format_share(copy_count / n)} {denominator}, at {threshold_words}",
         )
     ]
-    if analyses.shared_counts is not None:
-        across = int(analyses.shared_counts[:, -1].sum())
+    if findings.shared_counts is not None:
+        across = int(findings.shared_counts[:, -1].sum())
         meaning = f"{format_share(across / n)} {denominator} have a near copy in another collection"
         figures.append(Fact("Near copies across collections", f"{across:,}", meaning))
     return figures
@@ -182,23 +168,22 @@ def _copies(analyses: Analyses) -> list[Fact]:
 # ---------------------------------------------------------------------------------------------------------- a section
 
 
-def section(analyses: Analyses) -> Section:
+def section(findings: Findings) -> Section:
     """The answer for every order, and the population."""
-    subject = analyses.subject
     blocks: list[Block] = []
-    if subject.has_several:
-        blocks.append(ByOrder({order_name(q): _table(analyses, q) for q in analyses.orders}))
+    if findings.has_several:
+        blocks.append(ByOrder({order_name(q): _table(findings, q) for q in findings.orders}))
     else:
-        weighted = subject.collections[0].weights is not None
+        weighted = findings.diversity.weighting == "weights"
         blocks.append(
             ByOrder(
                 {
-                    order_name(q): Paragraph(_score_statement(analyses, q, weighted) + _meaning(q))
-                    for q in analyses.orders
+                    order_name(q): Paragraph(_score_statement(findings, q, weighted) + _meaning(q))
+                    for q in findings.orders
                 }
             )
         )
-    blocks += _populations(analyses)
+    blocks += _populations(findings)
     lead = (
         "The Vendi Score counts effectively different items: n items that share nothing score n, and n copies of one "
         "item score 1. Its bounds are those of the computation, for exactly these items. What it would be for the "
@@ -207,9 +192,9 @@ def section(analyses: Analyses) -> Section:
     return Section("answer", "How diverse it is", lead, blocks)
 
 
-def _score_statement(analyses: Analyses, q: float, weighted: bool) -> str:
-    score = analyses.scores[0][q]
-    if not analyses.subject.nested:
+def _score_statement(findings: Findings, q: float, weighted: bool) -> str:
+    score = findings.scores[0][q]
+    if not findings.are_lists:
         return score_sentence(score, weighted=weighted)
     statement = score_sentence(score, noun="text")
     return f"All texts of all lists together are {statement[:1].lower()}{statement[1:]}"
@@ -229,16 +214,15 @@ def _meaning(q: float) -> str:
     )
 
 
-def _table(analyses: Analyses, q: float) -> Table:
-    subject = analyses.subject
+def _table(findings: Findings, q: float) -> Table:
     rows: list[list[Any]] = []
-    for collection, profile in zip(subject.collections, analyses.scores, strict=True):
+    for part, profile in zip(findings.parts, findings.scores, strict=True):
         score = profile[q]
         low, high = score.bounds
         rows.append(
             [
-                subject.name_of(collection),
-                collection.n,
+                part.name,
+                part.n,
                 score.n,
                 float(score),
                 plain(low),
@@ -272,19 +256,14 @@ def _level(score: Any) -> str:
     }[score.level]
 
 
-def _populations(analyses: Analyses) -> list[Block]:
+def _populations(findings: Findings) -> list[Block]:
     paragraphs: list[Block] = []
-    for collection, curve in analyses.curves:
-        name = subject_name(analyses, collection)
+    for part, curve in findings.curves:
+        name = part.name if findings.has_several else ""
         if isinstance(curve, VendimeterError):
             paragraphs.append(
                 Paragraph(f"The population behind {name or 'these items'} was not estimated: {curve}")
             )
         else:
-            paragraphs.append(Paragraph(population_sentence(curve.population, of=name, total=collection.n)))
+            paragraphs.append(Paragraph(population_sentence(curve.population, of=name, total=part.n)))
     return paragraphs
-
-
-def subject_name(analyses: Analyses, collection: Any) -> str:
-    """The name of a collection where there are several."""
-    return analyses.subject.name_of(collection) if analyses.subject.has_several else ""

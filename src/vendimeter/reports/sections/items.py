@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vendimeter.analysis.decomposition.contributions import Contributions
-from vendimeter.present.numbers import format_number, order_name, order_suffix
-from vendimeter.reports.analyses import Analyses
+from vendimeter.present.numbers import order_suffix
 from vendimeter.reports.charts import Axis, Layer, chart
 from vendimeter.reports.document import (
     Block,
@@ -19,7 +18,10 @@ from vendimeter.reports.document import (
     Section,
     Table,
 )
-from vendimeter.reports.words import note
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.items import ItemRenderer
+from vendimeter.reports.words import format_number, note
+from vendimeter.results.score import order_name
 
 __all__ = ["section"]
 
@@ -29,13 +31,13 @@ NOISE = 1e-10  # of the score: changes below are rounding
 ROWS_SEARCHED = 6  # rows of items at an end, of which one is shown: copies of one thing are shown once
 
 
-def section(analyses: Analyses) -> Section:
+def section(findings: Findings, renderer: ItemRenderer) -> Section:
     """Items at both ends, for every order where that is cheap."""
-    contributions, subject = analyses.contributions, analyses.subject
+    contributions = findings.contributions
     title = "Most redundant and rarest items"
     if len(contributions.items) < 2:
         return Section("items", title, "Without its only item nothing would be left to score.")
-    main_contributions = contributions.by_order[analyses.first_order]
+    main_contributions = contributions.by_order[findings.first_order]
     if not any(
         _has_differences(order_contributions) for order_contributions in contributions.by_order.values()
     ):
@@ -46,28 +48,32 @@ def section(analyses: Analyses) -> Section:
         ByOrder(
             {
                 order_name(q): _extremes(
-                    analyses, order_contributions, MAIN_ROWS if q == analyses.first_order else OTHER_ROWS
+                    findings,
+                    renderer,
+                    order_contributions,
+                    MAIN_ROWS if q == findings.first_order else OTHER_ROWS,
                 )
                 for q, order_contributions in contributions.by_order.items()
             }
         )
         if len(contributions.by_order) > 1
-        else _extremes(analyses, main_contributions, MAIN_ROWS)
+        else _extremes(findings, renderer, main_contributions, MAIN_ROWS)
     ]
     if np.ptp(main_contributions.rarity[np.isfinite(main_contributions.rarity)]) > 1e-9:
         blocks.insert(0, _rarity_histogram(main_contributions))
-    if len(contributions.items) < subject.n:
+    n = findings.diversity.n
+    if len(contributions.items) < n:
         blocks.append(
             note(
-                f"These are of a random sample of {len(contributions.items):,} of the {subject.n:,} items, so as not "
+                f"These are of a random sample of {len(contributions.items):,} of the {n:,} items, so as not "
                 "to take long: changes of the score are those of the score of that sample."
             )
         )
-    missing = [q for q in analyses.orders if q not in contributions.by_order]
-    if missing and len(analyses.orders) > 1:
+    missing = [q for q in findings.orders if q not in contributions.by_order]
+    if missing and len(findings.orders) > 1:
         blocks.append(
             Paragraph(
-                f"They are given for order {order_name(analyses.first_order)} alone, so as not to take long."
+                f"They are given for order {order_name(findings.first_order)} alone, so as not to take long."
             )
         )
     range_words = _change_sentences(main_contributions)
@@ -104,9 +110,9 @@ def _change_sentences(contributions: Contributions) -> str:
     return f"{text} {rising:,} items are redundant: without any one of them the score rises."
 
 
-def _extremes(analyses: Analyses, contributions: Contributions, rows: int) -> Group:
-    items, renderer = analyses.contributions.items, analyses.subject.renderer
-    change, count = contributions.leave_one_out, rows * renderer.per_row
+def _extremes(findings: Findings, renderer: ItemRenderer, contributions: Contributions, rows: int) -> Group:
+    items, change = findings.contributions.items, contributions.leave_one_out
+    count = rows * renderer.per_row
     assert change is not None
     title = f"What the score{order_suffix(contributions.q)} would gain or lose"
     noise = NOISE * float(contributions.score)

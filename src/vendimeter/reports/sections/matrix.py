@@ -8,10 +8,10 @@ from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
 from vendimeter.plots.matrices import colour_scale
 from vendimeter.present.colours import coloured, png
-from vendimeter.present.numbers import count_of, format_number
-from vendimeter.reports.analyses import Analyses
+from vendimeter.present.numbers import count_of
 from vendimeter.reports.document import Block, Gallery, Item, Paragraph, Section
-from vendimeter.reports.words import label_name
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.words import format_number, label_name
 
 __all__ = ["section"]
 
@@ -20,19 +20,18 @@ PICTURE_PIXELS = 250  # pixels
 MAX_BLOCKS = 24  # labels whose places are said
 
 
-def section(analyses: Analyses) -> Section | None:
+def section(findings: Findings) -> Section | None:
     """The picture, with what its colours mean; nothing for a single item."""
-    subject = analyses.subject
-    if subject.n < 2:
+    if findings.diversity.n < 2:
         return None
-    mode_analysis, groups = analyses.modes, subject.groups
+    mode_analysis, groups = findings.modes, findings.sample.groups
     order = mode_analysis.order
     grouped = groups is not None and 1 < len(groups.labels) <= MAX_BLOCKS
     if grouped:
         assert groups is not None
         order = by_label(groups, order)
     positions = evenly(order, MAX_ITEMS)
-    matrix = np.asarray(to_host(subject.similarity.take(positions).dense()))
+    matrix = np.asarray(to_host(findings.diversity.subsets.take(positions).dense()))
     colours = colour_scale(matrix, None)
     low, high = colours["vmin"], colours["vmax"]
     scale = max(1, PICTURE_PIXELS // len(positions))
@@ -43,11 +42,11 @@ def section(analyses: Analyses) -> Section | None:
     )
     strip = png(np.repeat(ramp, 12, axis=0))
     count_words = (
-        f"{len(positions):,} of {subject.n:,} items, evenly"
-        if len(positions) < subject.n
-        else count_of(subject.n, "item")
+        f"{len(positions):,} of {findings.diversity.n:,} items, evenly"
+        if len(positions) < findings.diversity.n
+        else count_of(findings.diversity.n, "item")
     )
-    noun = "collection" if subject.has_several else "list" if subject.nested else "group"
+    noun = "collection" if findings.has_several else "list" if findings.are_lists else "group"
     order_words = f"{noun} by {noun}" if grouped else "like items beside each other"
     below, above = matrix.min() < low, matrix.max() > high + 1e-9
     low_words, high_words = (
@@ -68,7 +67,9 @@ def section(analyses: Analyses) -> Section | None:
     )
     if grouped:
         assert groups is not None
-        blocks.append(Paragraph(_block_words(first_label(groups, subject.n)[positions], list(groups.labels))))
+        blocks.append(
+            Paragraph(_block_words(first_label(groups, findings.diversity.n)[positions], list(groups.labels)))
+        )
     return Section("matrix", "The similarity matrix", lead, blocks)
 
 

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from vendimeter.data import tables
-from vendimeter.data.arrays import take
-from vendimeter.data.collection import Collection
+from vendimeter.data.groups import Grouping
+from vendimeter.diversity import Diversity
 from vendimeter.errors import InputError, MissingDependencyError, VendimeterError
 from vendimeter.kernels import BLEU, Embed, NGram, Pixels, ProbabilityProduct
 from vendimeter.messages import brief, warn
 from vendimeter.metrics.features import _encoder
-from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS
-from vendimeter.metrics.tables import table
+from vendimeter.metrics.inputs import OF_MOLECULES, OF_VECTORS, in_collection, table_rows
+from vendimeter.metrics.registry import columns_of
+from vendimeter.metrics.tables import caveats, choose_metrics, compute_cells
 from vendimeter.optional import require
 from vendimeter.options import generator
 from vendimeter.present.numbers import order_suffix
 from vendimeter.present.plain import plain
+from vendimeter.present.tables import Cell, notes_on
 from vendimeter.present.text import printable
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import distinct_names
 from vendimeter.reports.document import Block, Column, Section, Table
+from vendimeter.reports.findings import Findings
 from vendimeter.reports.words import note
 
 __all__ = ["check_features", "section"]
@@ -34,7 +35,8 @@ __all__ = ["check_features", "section"]
 MAX_ITEMS = 30_000  # items of a collection that metrics look at
 ROUNDING = 1e-12
 MAX_GROUPS = 12  # groups that have a row of their own
-TABLE_TOLERANCE = 0.05  # tolerance of the score that a table computes besides; the report has a better one
+# Kernels whose samples tell more than their similarities do.
+TELLING = (Embed, NGram, BLEU, ProbabilityProduct, *OF_MOLECULES, *OF_VECTORS)
 MEANINGS = {
     "n": "how many items were looked at",
     "validity": "the share of samples that are molecules",
@@ -82,15 +84,6 @@ LIBRARIES = {
 ARROWS = {"up": " ↑", "down": " ↓"}
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Collections by the names of their rows, and the score of each as the report has it."""
-
-    samples: dict[str, Any]
-    scores: list[float | None]
-    reference: Any
-
-
 def check_features(features: Any) -> None:
     """Refuse an encoder that there is not, or whose libraries are not there, before any work."""
     try:
@@ -107,91 +100,70 @@ def check_features(features: Any) -> None:
             require(module, extra=extra, purpose=f"features={brief(name)}")
 
 
-def section(analyses: Analyses, reference: Any, features: Any) -> Section:
+def section(findings: Findings, reference: Any, features: Any) -> Section:
     """One table of all that applies."""
-    subject = analyses.subject
-    by_pixels = False
-    if features is None and reference is not None and isinstance(subject.kernel, Pixels):
-        features, by_pixels = subject.kernel.vectors, True
-    kernel, raw = _kernel(analyses, features)
-    rows = _rows(analyses, reference, raw)
-    weighted = subject.weights is not None
-
-    def computed(features: Any) -> Any:
-        return table(
-            rows.samples,
-            kernel,
-            reference=rows.reference,
-            features=features,
-            metrics=["intdiv"] if weighted else None,
-            q=analyses.first_order,
-            tol=TABLE_TOLERANCE,
-            rng=subject.rng,
-            progress=False,
-        )
-
+    by_pixels, kernel = False, findings.sample.kernel
+    if features is None and reference is not None and isinstance(kernel, Pixels):
+        features, by_pixels = kernel.vectors, True
+    # Of other samples nothing is known but how similar they are, which compares none with a reference.
+    is_telling = isinstance(kernel, TELLING) or features is not None
+    collections, scores = _rows(findings, is_telling)
+    if not is_telling:
+        reference = None
+    elif findings.sample.is_name(reference):
+        reference = _row_name(findings, list(collections), reference)
     failure = ""
     try:
-        metric_table = computed(features)
+        columns, cells, notes = _figures(findings, collections, reference, features)
     except MissingDependencyError:
         raise
     except VendimeterError as error:  # what needs no encoder is not lost
         if features is None or by_pixels:
             raise
-        metric_table = computed(None)
+        columns, cells, notes = _figures(findings, collections, reference, None)
         failure = "Distances from the reference could not be measured by "
         failure += f"features={brief(features)}: {printable(error)}"
         warn(failure, UserWarning)
-    left_out = [
-        getattr(getattr(collection.samples, "skipped", None), "count", 0)
-        for collection in subject.collections
-    ]
+    left_out = any(part.left_out for part in findings.parts)
     shown_columns = [
         j
-        for j, column in enumerate(metric_table.columns)
-        if not column.name.startswith("vendi_score")
-        and not (column.name == "validity" and any(left_out))
+        for j, column in enumerate(columns)
+        if not (column.name == "validity" and left_out)
         and not (failure and column.name in OF_FEATURES)
-        and any(_cell(row[j].value) is not None for row in metric_table.cells)
+        and any(_cell(row[j].value) is not None for row in cells)
     ]
-    columns = [Column("collection" if subject.has_several else "items")]
-    for j in shown_columns:
-        metric = metric_table.columns[j]
-        columns.append(
+    titles = [
+        Column("collection" if findings.has_several else "items"),
+        *(
             Column(
-                metric.title + ARROWS.get(metric.better, ""),
+                columns[j].title + ARROWS.get(columns[j].better, ""),
                 "number",
-                meaning=_meaning(metric.name),
+                meaning=_meaning(columns[j].name),
             )
-        )
-    columns.append(
-        Column("Vendi Score ↑", "number", meaning=f"the score{order_suffix(analyses.first_order)}, as above")
-    )
-    cells = [
-        [str(name), *(_cell(row[j].value) for j in shown_columns), score]
-        for name, row, score in zip(metric_table.names, metric_table.cells, rows.scores, strict=True)
+            for j in shown_columns
+        ),
+        Column("Vendi Score ↑", "number", meaning=f"the score{order_suffix(findings.first_order)}, as above"),
     ]
-    blocks: list[Block] = [Table(columns, cells)]
-    sizes = {
-        row[j].value
-        for row in metric_table.cells
-        for j in range(len(metric_table.columns))
-        if metric_table.columns[j].name == "n"
-    }
+    lines = [
+        [name, *(_cell(row[j].value) for j in shown_columns), score]
+        for name, row, score in zip(collections, cells, scores, strict=True)
+    ]
+    blocks: list[Block] = [Table(titles, lines)]
+    sizes = {row[0].value for row in cells}
     # The two sizes are those of all items, and of the groups.
-    groups_of_equal_size = not subject.has_several and len(metric_table.cells) > 2 and len(sizes) == 2
+    groups_of_equal_size = not findings.has_several and len(cells) > 2 and len(sizes) == 2
     blocks += [
         note(text)
-        for text in metric_table.notes
+        for text in notes
         if "± is" not in text and not (groups_of_equal_size and text.startswith("The collections have "))
     ]
-    if any(left_out) and any(column.name == "validity" for column in metric_table.columns):
+    if left_out and any(column.name == "validity" for column in columns):
         blocks.append(note(VALIDITY_HIDDEN))
     if by_pixels:
         blocks.append(note(BY_PIXELS))
     if failure:
         blocks.append(note(failure))
-    if any(collection.n > MAX_ITEMS for collection in subject.collections) and raw:
+    if is_telling and any(part.n > MAX_ITEMS for part in findings.parts):
         blocks.append(
             note(f"Of larger collections, {MAX_ITEMS:,} random items were looked at for these metrics.")
         )
@@ -199,9 +171,29 @@ def section(analyses: Analyses, reference: Any, features: Any) -> Section:
         "What is usually reported beside it. An arrow says which way is better; each metric answers a question of its "
         "own, and none of them replaces another."
     )
-    if rows.reference is not None:
+    if reference is not None:
         lead += " Metrics that compare do so with the reference, whose own row stays empty there."
     return Section("metrics", "Other metrics", lead, blocks)
+
+
+def _figures(
+    findings: Findings, collections: dict[Hashable, Any], reference: Any, features: Any
+) -> tuple[list[Any], list[list[Any]], list[str]]:
+    """Columns, cells, and notes of all metrics that apply; the score is known already."""
+    kernels, weighted = {"": findings.sample.kernel}, findings.diversity.weights is not None
+    seed = findings.diversity.rng
+    rows, notes = table_rows(collections, kernels, reference, features, (None, False), None, seed)
+    chosen = choose_metrics(["intdiv"] if weighted else None, {}, rows)
+    del chosen["vendi_score"]
+    columns, cells = columns_of(chosen, kernels, []), []
+    for name, row in zip(collections, rows, strict=True):
+        with in_collection(name):
+            figures = [compute_cells(metric, title, row, {}) for title, metric in chosen.items()]
+        cells.append([Cell(row.n), *(cell for metric in figures for cell in metric)])
+        row.forget()
+    group_sizes = [len(group) for row in rows if row.groups for group in row.samples]
+    notes += [*caveats(chosen, rows, reference), *notes_on(columns, cells, group_sizes)]
+    return columns, cells, notes
 
 
 def _meaning(name: str) -> str:
@@ -215,102 +207,51 @@ def _cell(value: Any) -> float | int | None:
     return 0.0 if value is not None and abs(value) < ROUNDING else value
 
 
-def _kernel(analyses: Analyses, features: Any) -> tuple[Any, bool]:
-    """The kernel of the table; and whether it is one whose samples tell more than their similarities do."""
-    kernel = analyses.subject.kernel
-    if isinstance(kernel, Embed):
-        return kernel.kernel, True
-    telling = (NGram, BLEU, ProbabilityProduct, *OF_MOLECULES, *OF_VECTORS)
-    if isinstance(kernel, telling) or features is not None:
-        return kernel, True
-    return analyses.subject.position_kernel, False
+def _rows(findings: Findings, is_telling: bool) -> tuple[dict[Hashable, Any], list[float | None]]:
+    """A row for each collection, or all items and the groups; and their scores as the report has them."""
+    scores: list[float | None] = [float(profile[findings.first_order]) for profile in findings.scores]
+    names = distinct_names((part.name for part in findings.parts), max_length=60)
+    if findings.sample.lists is not None and is_telling:
+        return {names[0]: findings.sample.lists}, scores
+    parts = [_few(part.diversity) if is_telling else part.diversity for part in findings.parts]
+    rows: dict[Hashable, Any] = dict(zip(names, parts, strict=True))
+    groups = findings.sample.groups
+    if groups is None or not _have_rows(findings, groups, is_telling):
+        return rows, scores
+    assert findings.comparison is not None
+    group_names = distinct_names(["all items", *groups.labels], max_length=60)[1:]
+    for name, members in zip(group_names, np.split(groups.items, groups.starts[1:-1]), strict=True):
+        rows[name] = findings.diversity.take(members)
+    return rows, [*scores, *(plain(score) for score in findings.comparison.scores)]
 
 
-def _rows(analyses: Analyses, reference: Any, raw: bool) -> _Rows:
-    subject = analyses.subject
-    names = distinct_names((subject.name_of(collection) for collection in subject.collections), max_length=60)
-    samples = {name: _samples(analyses, i, raw) for i, name in enumerate(names)}
-    scores: list[float | None] = [float(profile[analyses.first_order]) for profile in analyses.scores]
-    if subject.has_several:
-        labels = [collection.label for collection in subject.collections]
-        is_collection = subject.is_name(reference) and reference in labels
-        row_reference = names[labels.index(reference)] if is_collection else reference
-    else:
-        row_reference = reference
-        group_samples, group_scores = _groups(analyses, samples[names[0]], raw)
-        samples, scores = {**samples, **group_samples}, [*scores, *group_scores]
-        groups = subject.groups
-        if subject.is_name(reference) and groups is not None and reference in groups.labels:
-            index = list(groups.labels).index(reference)
-            row_reference = list(group_samples)[index] if group_samples else None
-    if (
-        raw
-        and row_reference is not None
-        and not isinstance(row_reference, str)
-        and isinstance(subject.kernel, Embed)
-    ):
-        row_reference = subject.kernel.encode(
-            row_reference.one() if isinstance(row_reference, Collection) else row_reference
-        )
-    return _Rows(samples, scores, row_reference if raw else None)
+def _few(diversity: Diversity) -> Diversity:
+    """A random sample of a large collection."""
+    if diversity.n <= MAX_ITEMS:
+        return diversity
+    draws = generator(diversity.rng, "report metrics")
+    return diversity.take(np.sort(draws.choice(diversity.n, MAX_ITEMS, replace=False)))
 
 
-def _samples(analyses: Analyses, i: int, raw: bool) -> Any:
-    """The samples of a collection for metrics: as they were given, as vectors, or as positions."""
-    subject = analyses.subject
-    collection = subject.collections[i]
-    positions = collection.items
-    if raw and len(positions) > MAX_ITEMS and not subject.nested:
-        draws = generator(subject.rng, "report metrics")
-        positions = np.sort(draws.choice(positions, MAX_ITEMS, replace=False))
-    if not raw:
-        selected: Any = positions
-    elif subject.vectors is not None:
-        selected = take(subject.vectors, positions)
-    elif subject.nested:
-        return collection.samples
-    else:
-        samples = (
-            collection.samples.samples if isinstance(collection.samples, Collection) else collection.samples
-        )
-        is_complete = len(positions) == collection.n
-        start = sum(earlier.n for earlier in subject.collections[:i])
-        selected = samples if is_complete else _select(samples, subject.origin[positions] - start)
-    if collection.weights is None:
-        return selected
-    indices = np.searchsorted(collection.items, positions)
-    weights = collection.weights[indices]
-    return Collection(selected, weights=weights / weights.sum())
-
-
-def _select(samples: Any, index: np.ndarray) -> Any:
-    if isinstance(samples, Mapping) or tables.is_records(samples):
-        records = tables.records(samples)
-        return [records[i] for i in index.tolist()]
-    return take(samples, index)
-
-
-def _groups(analyses: Analyses, samples: Any, raw: bool) -> tuple[dict[str, Any], list[float | None]]:
-    """Rows for the groups of a collection, where they are few and each item has one label."""
-    subject, groups = analyses.subject, analyses.subject.groups
-    one_label_each = groups is not None and len(groups.items) == subject.n == len(
-        subject.collections[0].items
-    )
-    if (
-        not one_label_each
-        or subject.nested
-        or subject.weights is not None
-        or not 1 < len(groups.labels) <= MAX_GROUPS  # type: ignore[union-attr]
-        or subject.n > MAX_ITEMS
-        or tables.has_columns(samples)
-    ):
-        return {}, []
-    assert groups is not None
-    comparison = analyses.comparison
-    assert comparison is not None
-    names = distinct_names(["all items", *groups.labels], max_length=60)[1:]
-    positions = [groups.items[groups.starts[g] : groups.starts[g + 1]] for g in range(len(groups.labels))]
+def _have_rows(findings: Findings, groups: Grouping, is_telling: bool) -> bool:
+    """Whether the groups have rows of their own: they are few, and each item has one label."""
+    diversity = findings.diversity
+    one_label_each = len(groups.items) == diversity.n == len(np.unique(groups.items))
     return (
-        {name: take(samples, members) for name, members in zip(names, positions, strict=True)},
-        [plain(score) for score in comparison.scores],
+        one_label_each
+        and not findings.has_several
+        and not findings.are_lists
+        and diversity.weights is None
+        and 1 < len(groups.labels) <= MAX_GROUPS
+        and diversity.n <= MAX_ITEMS
+        and not (is_telling and tables.has_columns(findings.parts[0].samples))
     )
+
+
+def _row_name(findings: Findings, names: list[Hashable], reference: Any) -> Hashable:
+    """The name of the row of a collection or group; None where it has none."""
+    if findings.has_several:
+        return names[[part.label for part in findings.parts].index(reference)]
+    groups = findings.sample.groups
+    assert groups is not None
+    return names[1 + list(groups.labels).index(reference)] if len(names) > 1 else None

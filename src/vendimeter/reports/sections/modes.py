@@ -8,9 +8,9 @@ import numpy as np
 
 from vendimeter.analysis.eigenmodes import Modes
 from vendimeter.present.numbers import count_of, format_share
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Gallery, Group, Section, Table
+from vendimeter.reports.items import ItemRenderer
 from vendimeter.reports.words import label_name, note
 
 __all__ = ["section"]
@@ -23,9 +23,8 @@ MIN_LABELLED_SHARE = 0.3  # share of some mode that these labels have, or there 
 MIN_NAMED_SHARE = 0.03  # share of a mode from which on a label is in its title
 
 
-def section(analyses: Analyses) -> Section:
+def section(modes: Modes, renderer: ItemRenderer) -> Section:
     """The leading modes, each with the samples at its ends."""
-    modes, renderer = analyses.modes, analyses.subject.renderer
     total_share = float(modes.shares.sum())
     share_words = format_share(min(total_share, 1.0))
     lead = f"There is one mode, which holds {share_words} of the whole: all items are alike."
@@ -124,7 +123,7 @@ def _composition(modes: Modes) -> list[Block]:
     return [bar_chart]
 
 
-def _mode(modes: Modes, mode: int, renderer: Any) -> Group:
+def _mode(modes: Modes, mode: int, renderer: ItemRenderer) -> Group:
     ends = modes.exemplars(mode, ROWS_SEARCHED * renderer.per_row)
     loadings = modes.loadings[:, mode]
     high = ends.high[loadings[ends.high] > ROUNDING]
@@ -149,7 +148,7 @@ def _loading(value: float) -> str:
     return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}".replace("-", "−")
 
 
-def _gallery(modes: Modes, mode: int, items: np.ndarray, renderer: Any, end: str) -> Gallery:
+def _gallery(modes: Modes, mode: int, items: np.ndarray, renderer: ItemRenderer, end: str) -> Gallery:
     loadings = modes.loadings[:, mode]
     items_shown = renderer.distinct(items, lambda item: f"loading {_loading(float(loadings[item]))}")
     return Gallery(items_shown[: renderer.per_row], f"{end} loadings")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.near_copies.near_copies import Duplicates
-from vendimeter.present.numbers import align_decimals, count_of, order_suffix
-from vendimeter.reports.analyses import Analyses, Copies
+from vendimeter.present.numbers import count_of, order_suffix
 from vendimeter.reports.document import Block, Column, Gallery, Section, Table
-from vendimeter.reports.words import label_name, note
+from vendimeter.reports.findings import Copies, Findings
+from vendimeter.reports.items import ItemRenderer
+from vendimeter.reports.words import align_decimals, label_name, note
 from vendimeter.results.score import Score
 
 __all__ = ["items_of", "section"]
@@ -22,22 +23,22 @@ MAX_PAIRS = 6  # of collections, whose common items are counted
 MAX_SIZE_ROWS = 12  # rows of the table of sizes
 
 
-def section(analyses: Analyses) -> Section:
+def section(findings: Findings, renderer: ItemRenderer) -> Section:
     """Clusters of near copies in each collection."""
-    subject, copies = analyses.subject, analyses.copies
-    has_several = subject.has_several
+    copies = findings.copies
+    has_several = findings.has_several
     blocks: list[Block] = []
     if has_several:
-        blocks.append(_table(analyses))
+        blocks.append(_table(findings))
     elif copies[0].duplicates.copies:
         blocks.append(_sizes(copies[0]))
     per_collection = max(1, MAX_CLUSTERS // len(copies))
     for near_copies in copies:
-        blocks += _clusters(analyses, near_copies, per_collection)
+        blocks += _clusters(findings, renderer, near_copies, per_collection)
     if has_several:
         lead = (
             "Near copies within each collection, and what the score would be without them: of a cluster the first item "
-            f"is kept. {_most_affected(analyses)} {_shared_sentences(analyses)}"
+            f"is kept. {_most_affected(findings)} {_shared_sentences(findings)}"
         )
     else:
         lead = _lead(copies[0])
@@ -50,7 +51,7 @@ def section(analyses: Analyses) -> Section:
 
 def items_of(copies: Copies) -> str:
     """The number of items that were compared in words: those without weight are excluded."""
-    weightless = copies.duplicates.n < len(copies.collection.items)
+    weightless = copies.duplicates.n < copies.part.diversity.n
     return count_of(copies.duplicates.n, "item") + (" that have weight" if weightless else "")
 
 
@@ -104,24 +105,24 @@ def _cost_sentence(duplicates: Duplicates) -> str:
     )
 
 
-def _most_affected(analyses: Analyses) -> str:
-    largest = max(analyses.copies, key=lambda copies: copies.duplicates.copies / max(copies.duplicates.n, 1))
-    name = analyses.subject.name_of(largest.collection)
+def _most_affected(findings: Findings) -> str:
+    largest = max(findings.copies, key=lambda copies: copies.duplicates.copies / max(copies.duplicates.n, 1))
+    name = largest.part.name
     if not largest.duplicates.copies:
-        return f"There are none at a similarity of {analyses.threshold:g}."
+        return f"There are none at a similarity of {findings.threshold:g}."
     return f"{name} has the largest part of them: {largest.duplicates.copies:,} of {items_of(largest)}."
 
 
-def _shared_sentences(analyses: Analyses) -> str:
+def _shared_sentences(findings: Findings) -> str:
     """Which collections have copies of each other."""
-    counts, collections = analyses.shared_counts, analyses.subject.collections
+    counts, collections = findings.shared_counts, findings.parts
     if counts is None:
         return "Copies in one collection of what is in another were not looked for, so as not to take long."
     between = counts[:, :-1]
-    threshold_words = f"a similarity of {analyses.threshold:g}{' or more' if analyses.threshold < 1 else ''}"
+    threshold_words = f"a similarity of {findings.threshold:g}{' or more' if findings.threshold < 1 else ''}"
     if not between.any():
         return f"No item of a collection is a near copy of one of another, at {threshold_words}."
-    sizes = np.array([copies.duplicates.n for copies in analyses.copies])
+    sizes = np.array([copies.duplicates.n for copies in findings.copies])
     pairs = np.argwhere(between > 0)
     order = np.argsort([-between[i, j] / sizes[i] for i, j in pairs[::-1]], kind="stable")
     pair_count = len({tuple(sorted(pair)) for pair in pairs.tolist()})
@@ -131,21 +132,21 @@ def _shared_sentences(analyses: Analyses) -> str:
             described.add((i, j))
             verb = "is a near copy" if between[i, j] == 1 else "are near copies"
             words.append(
-                f"{between[i, j]:,} of {items_of(analyses.copies[i])} of {analyses.subject.name_of(collections[i])} "
-                f"{verb} of items of {analyses.subject.name_of(collections[j])}"
+                f"{between[i, j]:,} of {items_of(findings.copies[i])} of {collections[i].name} "
+                f"{verb} of items of {collections[j].name}"
             )
     more = ", and there are more such pairs" if pair_count > len(words) else ""
     return f"Across collections, at {threshold_words}: {'; '.join(words)}{more}."
 
 
-def _table(analyses: Analyses) -> Table:
+def _table(findings: Findings) -> Table:
     rows = []
-    for copies in analyses.copies:
+    for copies in findings.copies:
         duplicates = copies.duplicates
         score, without = _value(duplicates.score), _value(duplicates.without)
         rows.append(
             [
-                analyses.subject.name_of(copies.collection),
+                copies.part.name,
                 duplicates.n,
                 duplicates.copies,
                 duplicates.identical,
@@ -161,7 +162,7 @@ def _table(analyses: Analyses) -> Table:
             Column(
                 "near copies",
                 "bar",
-                meaning=f"items joined to one that is kept at {analyses.threshold:g} or more",
+                meaning=f"items joined to one that is kept at {findings.threshold:g} or more",
             ),
             Column(
                 "same to the kernel", "number", meaning="of these, items that it cannot tell from another one"
@@ -192,9 +193,9 @@ def _sizes(copies: Copies) -> Table:
     )
 
 
-def _clusters(analyses: Analyses, copies: Copies, max_clusters: int) -> list[Block]:
+def _clusters(findings: Findings, renderer: ItemRenderer, copies: Copies, max_clusters: int) -> list[Block]:
     """The largest clusters as galleries."""
-    subject, duplicates = analyses.subject, copies.duplicates
+    duplicates = copies.duplicates
     exact_class = {
         position: number
         for number, equal_positions in enumerate(duplicates.exact)
@@ -211,20 +212,18 @@ def _clusters(analyses: Analyses, copies: Copies, max_clusters: int) -> list[Blo
             key = (
                 position
                 if class_number is None
-                else (class_number, subject.renderer.content_key(int(copies.collection.items[position])))
+                else (class_number, renderer.content_key(int(copies.part.positions[position])))
             )
             equal_items.setdefault(key, []).append(position)
         items = []
-        for i, equal_positions in enumerate(list(equal_items.values())[: subject.renderer.per_row]):
+        for i, equal_positions in enumerate(list(equal_items.values())[: renderer.per_row]):
             remarks = [] if i else ["kept"]
             remarks += (
                 [f"{len(equal_positions):,} times"]
                 if len(equal_positions) > 1 and len(members) == len(cluster)
                 else []
             )
-            items.append(
-                subject.renderer(int(copies.collection.items[equal_positions[0]]), ", ".join(remarks))
-            )
+            items.append(renderer(int(copies.part.positions[equal_positions[0]]), ", ".join(remarks)))
         is_complete = len(members) == len(cluster)
         all_indistinguishable = len({exact_class.get(position, -1 - position) for position in cluster}) == 1
         notes = []
@@ -236,7 +235,7 @@ def _clusters(analyses: Analyses, copies: Copies, max_clusters: int) -> list[Blo
             )
         if len(equal_items) > len(items) or not is_complete:
             notes.append(f"of which {len(items)} {'is' if len(items) == 1 else 'are'} shown")
-        collection_words = f" of {label_name(copies.collection.label)}" if subject.has_several else ""
+        collection_words = f" of {label_name(copies.part.label)}" if findings.has_several else ""
         blocks.append(
             Gallery(
                 items, ", ".join([f"A cluster of {count_of(len(cluster), 'item')}{collection_words}", *notes])

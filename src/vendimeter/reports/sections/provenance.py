@@ -9,20 +9,14 @@ from importlib import metadata
 from typing import Any
 
 from vendimeter import __version__
+from vendimeter.diversity import Diversity
 from vendimeter.kernels import Kernel
-from vendimeter.present.numbers import (
-    count_of,
-    format_confidence,
-    format_duration,
-    format_number,
-    order_name,
-    order_symbol,
-)
+from vendimeter.present.numbers import count_of, format_confidence, format_duration
 from vendimeter.present.text import printable
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
-from vendimeter.reports.words import note
-from vendimeter.results.score import Score
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.words import format_number, note, order_symbol
+from vendimeter.results.score import Score, order_name
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["call_of", "section", "versions"]
@@ -64,25 +58,24 @@ def versions() -> dict[str, str]:
     return version_of
 
 
-def section(analyses: Analyses, call: str, notes: Sequence[str], made_at: str) -> Section:
+def section(findings: Findings, call: str, notes: Sequence[str], made_at: str) -> Section:
     """Method, kernel, seeds, versions, the call, and the limits."""
-    subject = analyses.subject
-    several = subject.has_several
+    several = findings.has_several
     blocks: list[Block] = []
-    rows: list[list[Any]] = [["kernel", repr(subject.kernel)], ["items", _items(analyses)]]
-    for collection, profile in zip(subject.collections, analyses.scores, strict=True):
-        of = f" of {subject.name_of(collection)}" if several else ""
-        rows.append([f"method{of}", _method(profile[analyses.first_order])])
-        rows.append([f"bounds{of}", _bounds(profile[analyses.first_order])])
+    rows: list[list[Any]] = [["kernel", repr(findings.sample.kernel)], ["items", _items(findings)]]
+    for part, profile in zip(findings.parts, findings.scores, strict=True):
+        of = f" of {part.name}" if several else ""
+        rows.append([f"method{of}", _method(profile[findings.first_order])])
+        rows.append([f"bounds{of}", _bounds(profile[findings.first_order])])
     rows += [
-        ["orders", ", ".join(map(order_symbol, analyses.orders))],
-        ["near copies from", f"a similarity of {analyses.threshold:g}"],
-        ["seed of everything random", str(subject.rng)],
+        ["orders", ", ".join(map(order_symbol, findings.orders))],
+        ["near copies from", f"a similarity of {findings.threshold:g}"],
+        ["seed of everything random", str(findings.diversity.rng)],
         ["made", made_at],
         *([name, version] for name, version in versions().items()),
     ]
     blocks.append(Table([Column("what"), Column("how")], rows, sortable=False))
-    diagnostics = analyses.score.diagnostics
+    diagnostics = findings.score.diagnostics
     if diagnostics:
         cells = [
             [str(name).replace("_", " "), _diagnostic_text(value)] for name, value in diagnostics.items()
@@ -94,7 +87,7 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made_at: str) -
                 folded=True,
             )
         )
-    for q in analyses.unanswered:
+    for q in findings.unanswered:
         blocks.append(
             note(
                 f"Order {order_symbol(q)}, the rank, needs all eigenvalues, which would take too long for so many "
@@ -107,20 +100,19 @@ def section(analyses: Analyses, call: str, notes: Sequence[str], made_at: str) -
         blocks.append(note("The samples came from standard input: they have to be given there again."))
     blocks.append(Group("What a score says, and what it does not", [Paragraph(LIMITS)]))
     lead = (
-        f"{_method(analyses.score)}. All that is random comes from the seed {subject.rng}, so that the same call gives "
-        "the same report."
+        f"{_method(findings.score)}. All that is random comes from the seed {findings.diversity.rng}, so that the same "
+        "call gives the same report."
     )
     return Section("method", "How it was computed", lead, blocks)
 
 
-def _items(analyses: Analyses) -> str:
-    subject = analyses.subject
-    text = f"{count_of(subject.total_items, 'item')}"
-    if subject.has_several:
-        text += f" in {len(subject.collections)} collections"
-    if subject.n < subject.total_items:
-        text += f", of which a random {subject.n:,} were looked at"
-    return text + (", by their weights" if subject.weights is not None else "")
+def _items(findings: Findings) -> str:
+    text = f"{count_of(findings.sample.total, 'item')}"
+    if findings.has_several:
+        text += f" in {len(findings.parts)} collections"
+    if findings.diversity.n < findings.sample.total:
+        text += f", of which a random {findings.diversity.n:,} were looked at"
+    return text + (", by their weights" if findings.diversity.weighting == "weights" else "")
 
 
 def _method(score: Score) -> str:
@@ -163,6 +155,7 @@ DEFAULTS = {"kernel": "cosine", "q": (1, 0, 2, "inf"), "threshold": 0.95, "rng":
 PLACEHOLDERS = {
     "by": "labels",
     "weights": "weights",
+    "counts": "counts",
     "reference": "reference",
     "show": "to_show",
     "features": "features",
@@ -180,17 +173,46 @@ def call_of(arguments: Mapping[str, Any]) -> str:
     <BLANKLINE>
     vm.report(samples, kernel='ngram', q=[1, 2]).write("report.html")
     """
-    written_arguments = ["samples"]
-    for name, value in arguments.items():
-        if value is None or (name in DEFAULTS and _is_default(value, DEFAULTS[name])):
-            continue
-        written_arguments.append(f"{name}={_argument_text(name, value)}")
-    return f'import vendimeter as vm\n\nvm.report({", ".join(written_arguments)}).write("report.html")'
+    written = ", ".join(["samples", *_written(arguments)])
+    return f'import vendimeter as vm\n\nvm.report({written}).write("report.html")'
+
+
+def method_call_of(diversity: Diversity, arguments: Mapping[str, Any]) -> str:
+    """The call of `Diversity.report`, without options that are as usual.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> print(method_call_of(vm.Diversity(["a", "b"], "match", by=["x", "y"]), {"q": 2}))
+    import vendimeter as vm
+    <BLANKLINE>
+    vm.Diversity(samples, kernel=Match(), by=['x', 'y']).report("report.html", q=2)
+    """
+    source = diversity.source
+    several = source.is_joined and source.lists is None
+    made_of = {
+        "kernel": diversity.kernel,
+        "by": source.by,
+        "weights": source.weights,
+        "counts": source.counts,
+    }
+    made = ", ".join(["collections" if several else "samples", *_written(made_of | {"rng": diversity.rng})])
+    asked = ", ".join(['"report.html"', *_written(arguments)])
+    return f"import vendimeter as vm\n\nvm.Diversity{'.of' if several else ''}({made}).report({asked})"
+
+
+def _written(arguments: Mapping[str, Any]) -> list[str]:
+    """Arguments as they stand in a call, without those that are as usual."""
+    return [
+        f"{name}={_argument_text(name, value)}"
+        for name, value in arguments.items()
+        if value is not None and not (name in DEFAULTS and _is_default(value, DEFAULTS[name]))
+    ]
 
 
 def _is_default(value: Any, default: Any) -> bool:
     try:
-        return type(value) is type(default) and bool(value == default)
+        return isinstance(value, type(default)) and bool(value == default)
     except (TypeError, ValueError):
         return False
 

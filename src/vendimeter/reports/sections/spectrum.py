@@ -8,12 +8,12 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import known_eigenvalues
-from vendimeter.present.numbers import count_of, format_number, format_share, order_symbol
+from vendimeter.present.numbers import count_of, format_share
 from vendimeter.present.plain import plain
-from vendimeter.reports.analyses import Analyses
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
-from vendimeter.reports.words import note
+from vendimeter.reports.findings import Findings
+from vendimeter.reports.words import format_number, note, order_symbol
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
@@ -25,13 +25,12 @@ MAX_CURVES = 8  # collections with a curve
 MIN_SHARE = 1e-6  # share of an eigenvalue that is drawn: of smaller ones not even thousands would matter
 
 
-def section(analyses: Analyses) -> Section | None:
+def section(findings: Findings) -> Section | None:
     """Eigenvalues, their sums, and the profile of orders."""
-    subject = analyses.subject
-    names = distinct_names(subject.name_of(collection) for collection in subject.collections[:MAX_CURVES])
+    names = distinct_names(part.name for part in findings.parts[:MAX_CURVES])
     blocks: list[Block] = []
     notes, eigenvalues_by_name, summary = [], {}, ""
-    for name, profile in zip(names, analyses.scores, strict=False):
+    for name, profile in zip(names, findings.scores, strict=False):
         try:
             values, _, _, omitted = known_eigenvalues(profile[1])
         except InputError as error:
@@ -39,16 +38,16 @@ def section(analyses: Analyses) -> Section | None:
             continue
         eigenvalues_by_name[name] = values
         if omitted:
-            notes.append(_omitted_sentence(omitted, name if subject.has_several else ""))
-        summary = summary or _summary_sentence(values, profile, subject.has_several, name)
+            notes.append(_omitted_sentence(omitted, name if findings.has_several else ""))
+        summary = summary or _summary_sentence(values, profile, findings.has_several, name)
     if max(map(len, eigenvalues_by_name.values()), default=0) > 1:  # of a single one there is nothing to draw
         blocks += [
-            _rank_chart(eigenvalues_by_name, subject.has_several),
-            _cumulative_chart(eigenvalues_by_name, analyses, names),
+            _rank_chart(eigenvalues_by_name, findings.has_several),
+            _cumulative_chart(eigenvalues_by_name, findings, names),
         ]
-    blocks.append(_profile_chart(analyses, names))
+    blocks.append(_profile_chart(findings, names))
     blocks += [Paragraph(text) for text in notes]
-    omitted = len(subject.collections) - MAX_CURVES
+    omitted = len(findings.parts) - MAX_CURVES
     if omitted > 0:
         blocks.append(note(f"{count_of(omitted, 'more collection')} have no curve here."))
     lead = (
@@ -130,15 +129,15 @@ def _rank_chart(eigenvalues_by_name: dict[str, np.ndarray], several: bool) -> Ch
 
 
 def _cumulative_chart(
-    eigenvalues_by_name: dict[str, np.ndarray], analyses: Analyses, names: list[str]
+    eigenvalues_by_name: dict[str, np.ndarray], findings: Findings, names: list[str]
 ) -> Chart:
-    several = analyses.subject.has_several
+    several = findings.has_several
     rows, marks = [], []
     for name, values in eigenvalues_by_name.items():
         sums = np.minimum(np.cumsum(values), 1.0)
         series = {"series": name} if several else {}
         rows += [{"x": r, "y": float(sums[r - 1]), **series} for r in _log_spaced_ranks(len(values)).tolist()]
-        score = float(analyses.scores[names.index(name)][1])
+        score = float(findings.scores[names.index(name)][1])
         marks.append({"x": score, **series})
     tips = {**({"series": "collection"} if several else {}), "x": "dimensions", "y": "of the whole"}
     layers = [Layer("rule", marks, {"x": "Vendi Score"}), Layer("line", rows, tips)]
@@ -151,16 +150,16 @@ def _cumulative_chart(
     )
 
 
-def _profile_chart(analyses: Analyses, names: list[str]) -> Chart:
+def _profile_chart(findings: Findings, names: list[str]) -> Chart:
     """Scores over orders with their bounds."""
-    orders = sorted({*ORDERS, *analyses.orders} - set(analyses.unanswered))
-    if analyses.unanswered:
+    orders = sorted({*ORDERS, *findings.orders} - set(findings.unanswered))
+    if findings.unanswered:
         orders = [q for q in orders if q > 0]
-    several = analyses.subject.has_several
+    several = findings.has_several
     lines, intervals, cells = [], [], []
-    for name, profile in zip(names, analyses.scores, strict=False):
+    for name, profile in zip(names, findings.scores, strict=False):
         for q in orders:
-            answer = analyses.answer(profile, q)
+            answer = findings.answer(profile, q)
             if answer is None:
                 continue
             row: dict[str, Any] = {"x": order_symbol(q), "y": answer.value}
