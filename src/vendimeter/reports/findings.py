@@ -16,10 +16,10 @@ from vendimeter.analysis.decomposition.contributions import Contributions
 from vendimeter.analysis.eigenmodes import Modes
 from vendimeter.analysis.near_copies.near_copies import Duplicates
 from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
+from vendimeter.data.arrays import to_python
 from vendimeter.diversity import Diversity
 from vendimeter.errors import UnansweredError, VendimeterError
 from vendimeter.options import generator
-from vendimeter.present.plain import plain
 from vendimeter.reports.sample import DENSE_ITEMS, Part, Sample, is_narrow
 from vendimeter.results.groups import Mean
 from vendimeter.results.score import Profile, Score
@@ -172,7 +172,7 @@ class Findings:
         groups = self.sample.groups
         if groups is None:
             return None
-        labels = [plain(label) for label in groups.labels]
+        labels = [to_python(label) for label in groups.labels]
         return self.diversity.compare(
             q=self.first_order,
             reference=self.reference if self.reference in labels else None,
