@@ -306,6 +306,13 @@ def test_taking_items_of_rows_of_counts() -> None:
         d.score()
 
 
+def test_items_that_were_taken_are_samples_whatever_is_known_of_their_similarities() -> None:
+    rows = numbers(40).reshape(20, 2)
+    d = vm.Diversity(rows, "rbf")
+    d.score()
+    np.testing.assert_array_equal(d.take([3, 1]).samples, rows[[3, 1]])
+
+
 def test_several_collections_are_groups() -> None:
     d = vm.Diversity.of({"real": CAPTIONS[:4], "model": CAPTIONS[2:]}, "ngram")
     assert len(d) == 8
