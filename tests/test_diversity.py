@@ -416,7 +416,7 @@ def test_items_of_several_collections_keep_these_and_their_weights() -> None:
     assert some.groups is not None
     assert some.groups.weights == pytest.approx([2 / 3, 1 / 3, 1])
     assert both.take(np.array([4, 5])).weights is None  # that collection has none
-    mixed = both.take(np.array([5, 0]))
+    mixed = both.take(np.array([-1, 0]))
     assert mixed.groups is not None
     assert mixed.groups.labels == ["two", "one"]
     assert both.groups is not None

@@ -417,9 +417,7 @@ class Diversity:
         index : array of int or bool, slice
             Which; weights are divided by their sum.
         """
-        positions = (
-            np.arange(self.n)[index] if not isinstance(index, np.ndarray) or index.dtype == bool else index
-        )
+        positions = np.arange(self.n)[index]
         if positions.ndim != 1:
             raise InputError(f"index={brief(index)}; expected positions of items, a mask, or a slice.")
         if not len(positions):
