@@ -26,10 +26,9 @@ from vendimeter.messages import brief, unknown
 from vendimeter.optional import require
 from vendimeter.plots.items import item_at, item_text, kind_of, pixels_of
 from vendimeter.present.colours import coloured, png
-from vendimeter.present.text import printable
+from vendimeter.present.text import label_as_text, printable
 from vendimeter.reports.document import Item
 from vendimeter.reports.sample import Sample
-from vendimeter.reports.words import label_as_text
 
 __all__ = ["ItemRenderer", "renderer_of"]
 

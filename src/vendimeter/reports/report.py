@@ -20,7 +20,7 @@ from vendimeter.kernels import FromDistances, Kernel, On, Precomputed, as_kernel
 from vendimeter.messages import brief, check_characters, unknown, warn
 from vendimeter.options import COSINE, SEED, check_progress
 from vendimeter.present.files import write_whole
-from vendimeter.present.numbers import count_of
+from vendimeter.present.numbers import count_of, order_name, order_symbol
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.text import html_escaped, printable
 from vendimeter.reports.document import Document, Paragraph, Section
@@ -41,8 +41,7 @@ from vendimeter.reports.sections import (
 )
 from vendimeter.reports.sections.metrics import check_features
 from vendimeter.reports.sections.provenance import call_of, method_call_of
-from vendimeter.reports.words import note, order_symbol
-from vendimeter.results.score import order_name
+from vendimeter.reports.words import note
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["Report", "report"]

@@ -10,8 +10,17 @@ from vendimeter.analysis.comparison.comparison import Comparison
 from vendimeter.messages import brief
 from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
-from vendimeter.present.numbers import count_of, format_confidence, order_suffix
+from vendimeter.present.numbers import (
+    align_decimals,
+    count_of,
+    format_confidence,
+    format_number,
+    order_name,
+    order_suffix,
+    order_symbol,
+)
 from vendimeter.present.plain import plain
+from vendimeter.present.text import label_as_text
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
     Block,
@@ -27,15 +36,7 @@ from vendimeter.reports.document import (
     Table,
 )
 from vendimeter.reports.findings import MAX_TESTED, Findings
-from vendimeter.reports.words import (
-    align_decimals,
-    format_number,
-    label_as_text,
-    note,
-    order_symbol,
-    strip_advice,
-)
-from vendimeter.results.score import order_name
+from vendimeter.reports.words import note, strip_advice
 
 __all__ = ["section", "similarity_blocks"]
 

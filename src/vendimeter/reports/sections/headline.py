@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 
 from vendimeter.errors import VendimeterError
-from vendimeter.present.numbers import count_of, format_share, order_suffix
+from vendimeter.present.numbers import (
+    align_decimals,
+    count_of,
+    format_number,
+    format_share,
+    order_name,
+    order_suffix,
+    order_symbol,
+)
 from vendimeter.present.plain import plain
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
 from vendimeter.reports.findings import Findings
-from vendimeter.reports.words import (
-    align_decimals,
-    claim_words,
-    format_number,
-    label_name,
-    order_symbol,
-    population_sentence,
-    score_sentence,
-)
+from vendimeter.reports.words import claim_words, label_name, population_sentence, score_sentence
 from vendimeter.results.groups import Mean
-from vendimeter.results.score import order_name
 
 __all__ = ["facts", "headline", "section"]
 
@@ -89,7 +88,7 @@ def facts(findings: Findings) -> Facts:
     else:
         score = findings.score
         value, bounds = claim_words(score)
-        name = "Vendi Score" if score.q == 1 else f"Vendi Score of order {order_symbol(score.q)}"
+        name = f"Vendi Score{order_suffix(score.q)}"
         if findings.are_lists:  # the headline's figure comes first
             mean = findings.mean_of_lists
             figures.append(

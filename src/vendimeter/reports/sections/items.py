@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vendimeter.analysis.decomposition.contributions import Contributions
-from vendimeter.present.numbers import order_suffix
+from vendimeter.present.numbers import format_number, order_name, order_suffix
 from vendimeter.reports.charts import Axis, Layer, chart
 from vendimeter.reports.document import (
     Block,
@@ -20,8 +20,7 @@ from vendimeter.reports.document import (
 )
 from vendimeter.reports.findings import Findings
 from vendimeter.reports.items import ItemRenderer
-from vendimeter.reports.words import format_number, note
-from vendimeter.results.score import order_name
+from vendimeter.reports.words import note
 
 __all__ = ["section"]
 

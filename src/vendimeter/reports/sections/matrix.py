@@ -8,10 +8,10 @@ from vendimeter.analysis.orderings import by_label, evenly, first_label
 from vendimeter.data.devices import to_host
 from vendimeter.plots.matrices import colour_scale
 from vendimeter.present.colours import coloured, png
-from vendimeter.present.numbers import count_of
+from vendimeter.present.numbers import count_of, format_number
 from vendimeter.reports.document import Block, Gallery, Item, Paragraph, Section
 from vendimeter.reports.findings import Findings
-from vendimeter.reports.words import format_number, label_name
+from vendimeter.reports.words import label_name
 
 __all__ = ["section"]
 

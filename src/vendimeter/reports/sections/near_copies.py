@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.near_copies.near_copies import Duplicates
-from vendimeter.present.numbers import count_of, order_suffix
+from vendimeter.present.numbers import align_decimals, count_of, order_suffix
 from vendimeter.reports.document import Block, Column, Gallery, Section, Table
 from vendimeter.reports.findings import Copies, Findings
 from vendimeter.reports.items import ItemRenderer
-from vendimeter.reports.words import align_decimals, label_name, note
+from vendimeter.reports.words import label_name, note
 from vendimeter.results.score import Score
 
 __all__ = ["items_of", "section"]

@@ -11,12 +11,19 @@ from typing import Any
 from vendimeter import __version__
 from vendimeter.diversity import Diversity
 from vendimeter.kernels import Kernel
-from vendimeter.present.numbers import count_of, format_confidence, format_duration
+from vendimeter.present.numbers import (
+    count_of,
+    format_confidence,
+    format_duration,
+    format_number,
+    order_name,
+    order_symbol,
+)
 from vendimeter.present.text import printable
 from vendimeter.reports.document import Block, Code, Column, Group, Paragraph, Section, Table
 from vendimeter.reports.findings import Findings
-from vendimeter.reports.words import format_number, note, order_symbol
-from vendimeter.results.score import Score, order_name
+from vendimeter.reports.words import note
+from vendimeter.results.score import Score
 from vendimeter.spectrum import parse_orders
 
 __all__ = ["call_of", "section", "versions"]

@@ -8,12 +8,12 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import known_eigenvalues
-from vendimeter.present.numbers import count_of, format_share
+from vendimeter.present.numbers import count_of, format_number, format_share, order_symbol
 from vendimeter.present.plain import plain
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Chart, Column, Paragraph, Section, Table
 from vendimeter.reports.findings import Findings
-from vendimeter.reports.words import format_number, note, order_symbol
+from vendimeter.reports.words import note
 from vendimeter.results.score import Profile
 from vendimeter.scoring import ORDERS
 
