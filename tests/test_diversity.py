@@ -456,3 +456,11 @@ def test_no_two_threads_wait_for_each_other() -> None:
             assert not any(thread.is_alive() for thread in threads)
     finally:
         sys.setswitchinterval(before)
+
+
+def test_taken_items_of_distances_are_their_distances() -> None:
+    distances = np.abs(np.subtract.outer(numbers(), numbers()))
+    d = vm.Diversity(distances, vm.kernels.FromDistances(scale=1.0))
+    part = d.take([3, 5, 8])
+    assert (part.samples == distances[np.ix_([3, 5, 8], [3, 5, 8])]).all()
+    assert float(part.score()) == pytest.approx(float(vm.score(part.samples, part.kernel)), rel=1e-12)

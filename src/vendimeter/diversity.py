@@ -25,6 +25,7 @@ from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted_error
 from vendimeter.kernels import Embed, FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.kernels.matrices import square
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_progress, check_rng
@@ -308,9 +309,9 @@ class Diversity:
 
     @_once
     def _taken_samples(self) -> Any:
-        if isinstance(self.kernel, Precomputed | FromDistances):  # of which rows alone are no matrix
-            return self.similarity.data  # type: ignore[attr-defined]
         assert self._index is not None
+        if isinstance(self.kernel, Precomputed | FromDistances):  # of which rows alone are no matrix
+            return Matrix(square(self._root.samples, "samples")).take(self._index).data
         return taken(self._root.samples, self._index)
 
     @property
@@ -554,8 +555,6 @@ class Diversity:
             similarity: Similarity = inner.with_kernel(replace(self.kernel, kernel=inner.kernel))
         else:
             similarity = self.kernel.similarity(self.samples, rng=self.rng)
-        if not self.keeps:
-            return similarity
         return self._remembered(similarity.checked() if isinstance(similarity, Matrix) else similarity)
 
     def _remembered(self, similarity: Similarity) -> Similarity:

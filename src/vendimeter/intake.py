@@ -6,9 +6,7 @@ of any library, arrays on a device, and groups given one by one are told apart h
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,22 +32,18 @@ from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
 from vendimeter.messages import brief, in_group, shape_of, unknown
-from vendimeter.options import check_rng
 from vendimeter.present.numbers import count_of
-from vendimeter.similarity import Features, Similarity
+from vendimeter.similarity import Features
 
 __all__ = [
     "Named",
     "Source",
-    "collected",
     "is_several",
     "joined_source",
     "joint_weights",
     "known_groups",
-    "measured",
     "named_groups",
     "refuse_matrix",
-    "similarity_of",
     "source_of",
     "taken",
     "weighted_error",
@@ -452,47 +446,7 @@ def _opened(name: Any, samples: Any, kernel: Any) -> Any:
     return samples
 
 
-# ------------------------------------------------------------------------------------------------ metrics of samples
-
-
-def collected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of (samples, …) take a `Collection`, and frames of any library.
-
-    Weights of a collection become the option `weights` where the function has one, and are refused where it has not.
-    The item that an error is about gets its place in the file. With arrays of JAX, its 64-bit mode is on.
-    """
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def taking(*args: Any, **options: Any) -> Any:
-        bound = signature.bind(*args, **options)
-        given = bound.arguments
-        source = given["samples"] if isinstance(given["samples"], Collection) else None
-        given["samples"] = frames.known(given["samples"]) if source is None else source.one()
-        if source is not None:
-            _fit(source, given, signature, function.__name__)
-        with wide_mode("float64", given["samples"]):
-            try:
-                return function(*bound.args, **bound.kwargs)
-            except InputError as error:
-                if source is not None:
-                    source.locate(error)
-                raise
-
-    return taking
-
-
-def _fit(source: Collection, given: dict[str, Any], signature: inspect.Signature, metric: str) -> None:
-    """The kernel and the weights that belong to a collection, in the arguments of a metric."""
-    known = signature.parameters
-    if "kernel" in known:
-        source.refuse_default(given.get("kernel", known["kernel"].default))
-    if source.weights is None:
-        return
-    if "weights" not in known:
-        raise weighted_error("collection", metric)
-    if given.get("weights") is None and given.get("counts") is None:
-        given["weights"] = source.probabilities()
+# --------------------------------------------------------------------------------------------------- what is refused
 
 
 def weighted_error(what: str, metric: str, weighting: str = "weights") -> InputError:
@@ -501,27 +455,6 @@ def weighted_error(what: str, metric: str, weighting: str = "weights") -> InputE
         f"the {what} has {weighting}, and {metric} counts every sample once; expected samples of equal weight. Pass "
         f"{what}.samples to leave the {weighting} away."
     )
-
-
-def measured(
-    samples: Any, kernel: Any, weights: Any, counts: Any, rng: Any
-) -> tuple[Similarity, np.ndarray, int]:
-    """The similarities of the samples, the probability of each, and how many items they stand for."""
-    name, given = ("weights", weights) if counts is None else ("counts", counts)
-    if given is not None:
-        refuse_set(samples, name)
-        check_alignment(samples, given, name)
-    similarity = similarity_of(samples, kernel, check_rng(rng))
-    shares, n = probabilities(weights, counts, similarity.n)
-    return similarity, np.full(n, 1 / n) if shares is None else shares, n
-
-
-def similarity_of(samples: Any, kernel: Any, rng: int) -> Similarity:
-    """The similarities of the samples, after the checks that only the default kernel makes."""
-    if isinstance(kernel, str) and kernel == "cosine":
-        refuse_matrix(samples)
-    chosen: Kernel = as_kernel(kernel)
-    return chosen.similarity(samples, rng=rng)
 
 
 def refuse_matrix(samples: Any) -> None:

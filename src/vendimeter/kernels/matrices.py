@@ -31,10 +31,10 @@ from vendimeter.similarity import Matrix
 from vendimeter.similarity.checks import Policy
 from vendimeter.spectrum import UNIT
 
-__all__ = ["FromDistances", "Precomputed"]
+__all__ = ["FromDistances", "Precomputed", "square"]
 
 
-def _square(samples: Any, what: str) -> Any:
+def square(samples: Any, what: str) -> Any:
     """A square matrix of real numbers, dense (not copied) or CSR."""
     refuse_masked(samples, f"the matrix of {what}")
     matrix = tables.square_matrix(samples) if is_table(samples) else local(samples)
@@ -96,7 +96,7 @@ class Precomputed(Kernel):
     def build(self, samples: Any, rng: int) -> Matrix:
         """The matrix, to be checked before it is used."""
         return Matrix(
-            _square(samples, "similarities"), policy=Policy(self.normalize, self.symmetrize, self.project)
+            square(samples, "similarities"), policy=Policy(self.normalize, self.symmetrize, self.project)
         )
 
 
@@ -135,7 +135,7 @@ class FromDistances(Kernel):
 
     def _distances(self, samples: Any) -> tuple[Any, float, np.dtype]:
         """Distances from 0 up with a diagonal of 0, an upper bound on their rounding error, and their dtype."""
-        matrix = _square(samples, "distances")
+        matrix = square(samples, "distances")
         if is_sparse(matrix):
             raise InputError(
                 "the distances are sparse, so that missing ones would count as 0; pass a dense matrix."

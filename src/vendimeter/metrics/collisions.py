@@ -15,7 +15,7 @@ from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Figure
-from vendimeter.similarity import Matrix, Similarity
+from vendimeter.similarity import Similarity
 from vendimeter.solvers.edges import Entries, within
 
 __all__ = ["BirthdayParadox", "birthday_paradox"]
@@ -211,8 +211,6 @@ def _estimate_from_batches(
 ) -> tuple[list[float], int, int]:
     """The same from the share of batches with a collision; batches with one, and all batches."""
     count = 0
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked()
     with Progress("birthday paradox") as progress:
         for step, batch in enumerate(batches):
             progress.step(step / len(batches))

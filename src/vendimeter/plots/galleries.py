@@ -17,7 +17,6 @@ from vendimeter.messages import unknown
 from vendimeter.options import COSINE, SEED, whole_number
 from vendimeter.plots.items import CELLS, Sheet, check_kind, item_at, kind_of
 from vendimeter.plots.style import Display, label_text
-from vendimeter.similarity import Matrix
 from vendimeter.solvers.sums import row_sums
 from vendimeter.spectrum import parse_order
 
@@ -139,8 +138,6 @@ def _score_classes(diversity: Diversity, groups: Grouping, order: float, chosen:
     """The classes to draw."""
     scores = diversity.group_scores(order).scores
     similarity, all_shares = diversity.similarity, groups.shares
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked()
     classes = []
     for g in _select_classes(groups, scores, *chosen):
         entries = slice(groups.starts[g], groups.starts[g + 1])

@@ -15,7 +15,6 @@ from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, whole_number
 from vendimeter.plots.style import Display, axes, label_text, legend, ticks
 from vendimeter.present.colours import DIVERGING, GREY, PALETTE, SEQUENTIAL
-from vendimeter.similarity import Matrix
 
 __all__ = ["kernel_matrix", "matrix_of"]
 
@@ -109,8 +108,6 @@ def matrix_of(
 ) -> Display:
     """Draw the similarities of the items at these positions, in this order."""
     similarity, groups = diversity.similarity, diversity.groups
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked()
     drawn = evenly(order, most)
     matrix = to_host(similarity.take(drawn).dense())
     ax = axes(ax, width=5.6, height=4.8)

@@ -10,7 +10,7 @@ import numpy as np
 
 from vendimeter.diversity import Diversity
 from vendimeter.errors import EmptyError
-from vendimeter.similarity import Matrix, Pairwise, Similarity
+from vendimeter.similarity import Pairwise, Similarity
 
 __all__ = ["Draw", "Groups"]
 
@@ -43,9 +43,7 @@ class Groups:
         if not len(self.members.items):
             raise EmptyError("every group is empty; expected at least one item in one group.")
         similarity: Similarity = diversity.similarity
-        if isinstance(similarity, Matrix):
-            similarity = similarity.checked()
-        elif isinstance(similarity, Pairwise) and not similarity.trusted:
+        if isinstance(similarity, Pairwise) and not similarity.trusted:
             similarity = diversity.subsets  # a user's function is called once a pair
         self.similarity, self.separate_copies = similarity, diversity.has_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vendimeter.diversity import Diversity
 from vendimeter.results.score import Score, scored
-from vendimeter.similarity import Matrix, Pairwise, materialized
+from vendimeter.similarity import Pairwise, materialized
 from vendimeter.solvers.plan import EXACT_SIDE
 
 __all__ = ["Clusters", "DistinctItems"]
@@ -59,8 +59,6 @@ class DistinctItems:
         self._present = np.flatnonzero(self._shares)
         self.first_positions, self._distinct_index = diversity.distinct
         similarity = diversity.similarity
-        if isinstance(similarity, Matrix):
-            similarity = similarity.checked()
         self.similarity = (
             similarity if len(self.first_positions) == similarity.n else similarity.take(self.first_positions)
         )

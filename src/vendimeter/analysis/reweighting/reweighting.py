@@ -19,7 +19,7 @@ from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, scored
-from vendimeter.similarity import FeatureRows, Features, Matrix, Similarity
+from vendimeter.similarity import FeatureRows, Features, Similarity
 from vendimeter.solvers.eigenvectors import SPARSE_WIDTH, decompose
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
@@ -286,8 +286,6 @@ def _distinct(diversity: Diversity) -> Similarity:
     first, similarity = diversity.distinct[0], diversity.similarity
     if len(first) == diversity.n:
         return diversity.subsets
-    if isinstance(similarity, Matrix):
-        similarity = similarity.checked()
     return materialize_for_subsets(similarity.take(first))
 
 

@@ -33,7 +33,7 @@ from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
 from vendimeter.results.score import Score, to_score
-from vendimeter.similarity import Matrix, Pairwise, Remembered, Similarity
+from vendimeter.similarity import Pairwise, Remembered, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import HOST_MEMORY, Plan, Problem
@@ -359,9 +359,7 @@ def selection_of(
 
 
 def _checked(similarity: Similarity) -> Similarity:
-    """Check a user's matrix, or a user's function on a few items before it is called for many."""
-    if isinstance(similarity, Matrix):
-        return similarity.checked()
+    """Check a user's function on a few items before it is called for many."""
     if isinstance(similarity, Pairwise) and not similarity.trusted:
         materialize_for_subsets(similarity.take(np.arange(min(similarity.n, TRIAL_ITEMS))))
     return similarity
