@@ -464,3 +464,20 @@ def test_taken_items_of_distances_are_their_distances() -> None:
     part = d.take([3, 5, 8])
     assert (part.samples == distances[np.ix_([3, 5, 8], [3, 5, 8])]).all()
     assert float(part.score()) == pytest.approx(float(vm.score(part.samples, part.kernel)), rel=1e-12)
+
+
+def test_texts_are_split_once() -> None:
+    split: list[str] = []
+
+    def tokenizer(text: str) -> list[str]:
+        split.append(text)
+        return text.split()
+
+    d = vm.Diversity(CAPTIONS, vm.kernels.NGram(1, 2, tokenizer=tokenizer), by=BY)
+    d.score(), d.compare(permutations=0), d.modes()
+    parts = {name: d.take(np.flatnonzero(np.array(BY) == name)) for name in "xy"}
+    table = vm.metrics.table(parts)
+    assert split == CAPTIONS
+    for name, part in parts.items():
+        expected = vm.metrics.ngram_diversity(list(part.samples), low=1, high=2, tokenizer=tokenizer)
+        assert table[name]["ngram_diversity"] == pytest.approx(float(expected))

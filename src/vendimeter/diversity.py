@@ -21,10 +21,11 @@ from vendimeter.data.arrays import take
 from vendimeter.data.collection import Collection
 from vendimeter.data.devices import wide_mode
 from vendimeter.data.groups import Grouping
+from vendimeter.data.tokens import Texts
 from vendimeter.data.weights import probabilities
 from vendimeter.errors import EmptyError, InputError, TooLargeError
 from vendimeter.intake import Source, is_several, joined_source, source_of, taken, weighted_error
-from vendimeter.kernels import Embed, FromDistances, Kernel, Precomputed, as_kernel
+from vendimeter.kernels import BLEU, Embed, FromDistances, Kernel, NGram, Precomputed, as_kernel
 from vendimeter.kernels.matrices import square
 from vendimeter.kernels.random_features import stand_in
 from vendimeter.messages import brief
@@ -295,6 +296,7 @@ class Diversity:
         self._lock = threading.RLock()
         self._similarity: Similarity | None = None
         self._vectors: Any = None
+        self._texts: Texts | None = None
         self._kept: dict[Hashable, Kept] = {}
         self._solved: list[_Solved] = []
         if self._root is self:
@@ -305,7 +307,9 @@ class Diversity:
     @property
     def samples(self) -> Any:
         """The items as the kernel takes them."""
-        return self._source.samples if self._index is None else self._taken_samples
+        if self._index is not None:
+            return self._taken_samples
+        return self._source.samples if self._texts is None else self._texts
 
     @_once
     def _taken_samples(self) -> Any:
@@ -403,7 +407,7 @@ class Diversity:
         return html_table([*rows, *((f"kept: {name}", size) for name, size in kept)])
 
     def __getstate__(self) -> dict[str, Any]:
-        left = ("_lock", "_similarity", "_vectors", "_kept", "_solved", "_family", *_CACHED)
+        left = ("_lock", "_similarity", "_vectors", "_texts", "_kept", "_solved", "_family", *_CACHED)
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -471,7 +475,10 @@ class Diversity:
     def _now(self, kept: Kept) -> Kept:
         """With its size as it is now: similarities that are computed one by one take more and more."""
         grows = kept.name == SIMILARITY and self._similarity is not None
-        return replace(kept, bytes=_size_of(self._similarity, self._source.samples)) if grows else kept
+        if not grows:
+            return kept
+        tokens = 0 if self._texts is None else self._texts.bytes
+        return replace(kept, bytes=_size_of(self._similarity, self._source.samples) + tokens)
 
     def forget(self) -> None:
         """Drop all that is kept: the next question computes anew, and calls your functions again."""
@@ -554,6 +561,10 @@ class Diversity:
             inner = self.kernel.kernel.similarity(vectors, rng=self.rng)
             similarity: Similarity = inner.with_kernel(replace(self.kernel, kernel=inner.kernel))
         else:
+            if self.keeps and isinstance(
+                self.kernel, NGram | BLEU
+            ):  # metrics of texts split them the same way
+                self._texts = Texts.of(self.samples, self.kernel.name)
             similarity = self.kernel.similarity(self.samples, rng=self.rng)
         return self._remembered(similarity.checked() if isinstance(similarity, Matrix) else similarity)
 

@@ -28,6 +28,7 @@ from vendimeter.data.devices import (
 )
 from vendimeter.data.groups import Grouping, join, read, split, with_weights
 from vendimeter.data.tables import check_alignment
+from vendimeter.data.tokens import Texts
 from vendimeter.data.weights import probabilities, raw_weights
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.kernels import FromDistances, Kernel, Precomputed, as_kernel
@@ -262,6 +263,8 @@ class Named:
 
 def taken(samples: Any, positions: np.ndarray) -> Any:
     """The samples at these positions, of a table too."""
+    if isinstance(samples, Texts):
+        return samples.take(positions)
     if tables.is_records(samples) or not tables.has_columns(samples):
         return take(samples if is_indexed(samples) else to_list(samples), positions)
     return {name: take(column, positions) for name, column in tables.columns(samples).items()}

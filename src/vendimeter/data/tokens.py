@@ -81,6 +81,33 @@ class Texts(list[Any]):
             tuple[Any, bool], tuple[Tokenizer, tuple[np.ndarray, np.ndarray, list[Hashable]]]
         ] = {}
 
+    @classmethod
+    def of(cls, samples: Any, kernel: str) -> Texts:
+        """The samples as texts; those that keep their tokens already are themselves."""
+        texts = texts_of(samples, kernel)
+        return texts if isinstance(texts, Texts) else cls(texts)
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the numbers of the tokens take."""
+        return sum(ids.nbytes + starts.nbytes for _, (ids, starts, _) in self.tokens.values())
+
+    def take(self, positions: np.ndarray) -> Texts:
+        """Some of the texts, with their tokens as if these had been numbered anew."""
+        texts = Texts([self[int(i)] for i in positions])
+        for key, (tokenizer, (ids, starts, vocabulary)) in self.tokens.items():
+            of_texts = [ids[starts[i] : starts[i + 1]] for i in positions]
+            ends = np.cumsum([0, *map(len, of_texts)])
+            used, first, number = np.unique(
+                np.concatenate([ids[:0], *of_texts]), return_index=True, return_inverse=True
+            )
+            in_order = np.argsort(first)
+            renumbered = np.empty_like(in_order)
+            renumbered[in_order] = np.arange(len(used))
+            words_used = [vocabulary[token] for token in used[in_order].tolist()]
+            texts.tokens[key] = tokenizer, (renumbered[number].astype(np.int64), ends, words_used)
+        return texts
+
 
 def texts_of(
     samples: Any, kernel: str, *, as_text: Callable[[Any], Any] | None = None, who: str | None = None

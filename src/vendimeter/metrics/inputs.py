@@ -24,7 +24,7 @@ from vendimeter.data.arrays import (
 )
 from vendimeter.data.collection import Collection
 from vendimeter.data.groups import join, read
-from vendimeter.data.tokens import Texts, texts_of
+from vendimeter.data.tokens import Texts
 from vendimeter.diversity import Diversity
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.intake import refuse_matrix
@@ -173,7 +173,7 @@ class Row:
     def texts(self) -> Texts:
         """The items as texts, which are split into tokens only once."""
         kernel = self.first_kernel(NGram, BLEU)
-        return Texts(texts_of(self.items, "" if kernel is None else kernel.name))
+        return Texts.of(self.items, "" if kernel is None else kernel.name)
 
     def grouped_texts(self, metric: str) -> Grouped:
         """The texts for a metric of them, in their groups."""
