@@ -186,18 +186,22 @@ FORMS: dict[str, Callable[[], Form]] = {
 }
 
 
+def cost(question: str, form: Form) -> float:
+    """What a question takes, in units of what is needed once."""
+    form.counter.amount = form.counter.calls = 0
+    QUESTIONS[question](form.samples, form.kernel)
+    return form.counter.amount / form.once
+
+
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     cells: dict[str, list[str]] = {name: [] for name in QUESTIONS}
     for make in FORMS.values():
         form = make()
-        for name, ask in QUESTIONS.items():
-            counter = form.counter
-            counter.amount = counter.calls = 0
-            ask(form.samples, form.kernel)
-            cells[name].append(f"{counter.amount / form.once:.2f}")
+        for name in QUESTIONS:
+            cells[name].append(f"{cost(name, form):.2f}")
             if make is matrix:
-                cells[name].append(str(counter.calls))
+                cells[name].append(str(form.counter.calls))
     print(table(["", *FORMS, "in so many checks"], [[name, *figures] for name, figures in cells.items()]))
 
 
