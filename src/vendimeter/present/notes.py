@@ -16,36 +16,46 @@ Audience = Literal[
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about a note: which option to give.
+    """What to do about a note, mostly which option to give.
 
     Parameters
     ----------
     text : str
         A sentence with ``{}`` where the option stands.
     option : str
-        Its name in Python; in the terminal it has hyphens.
+        Its name in Python; in the terminal it has hyphens. Advice without one, such as to take more samples, is
+        for all.
     value : str
-        What to set it to in Python, such as "True"; a flag in the terminal has none.
+        What to set it to, such as "2"; for "True" the option is a flag in the terminal.
+    python_only : bool
+        Whether the command has no such option.
 
     Examples
     --------
     >>> advice = Advice("Pass {} to compare all pairs.", "pairs", "True")
     >>> advice.shown("python"), advice.shown("terminal"), advice.shown("page")
     ('Pass pairs=True to compare all pairs.', 'Pass --pairs to compare all pairs.', '')
+    >>> Advice("Take {} or more.", "q", "1").shown("terminal"), Advice("Take 100 samples.").shown("page")
+    ('Take --q 1 or more.', 'Take 100 samples.')
+    >>> Advice("Pass {} for another number.", "most", python_only=True).shown("terminal")
+    ''
     """
 
     text: str
-    option: str
+    option: str = ""
     value: str = ""
+    python_only: bool = False
 
     def shown(self, audience: Audience) -> str:
-        """The sentence for a reader; a page has no options."""
-        if audience == "page":
+        """The sentence for a reader who has the option; a page has none."""
+        if not self.option:
+            return self.text
+        if audience == "python":
+            return self.text.format(f"{self.option}={self.value}")
+        if audience == "page" or self.python_only:
             return ""
-        name = (
-            f"--{self.option.replace('_', '-')}" if audience == "terminal" else f"{self.option}={self.value}"
-        )
-        return self.text.format(name)
+        name = f"--{self.option.replace('_', '-')}"
+        return self.text.format(name if self.value in ("", "True") else f"{name} {self.value}")
 
 
 @dataclass(frozen=True)
@@ -73,8 +83,8 @@ class Note:
 
     kind: str
     text: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    advice: Advice | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    advice: Advice | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
@@ -92,7 +102,7 @@ class Note:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: kind, text, values, and the option of the advice."""
-        option = None if self.advice is None else self.advice.option
+        option = None if self.advice is None else self.advice.option or None
         return {"kind": self.kind, "text": self.text, "values": dict(self.values), "option": option}
 
 
