@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Number
 from typing import Any
 
 from vendimeter.errors import InputError, UnknownNameError
@@ -18,7 +17,6 @@ __all__ = [
     "about",
     "brief",
     "check_characters",
-    "group_name",
     "in_group",
     "shape_of",
     "unknown",
@@ -40,17 +38,6 @@ def brief(value: Any) -> str:
         return f"<{type(value).__name__} of shape {shape_of(shape)}>"
     text = " ".join(_short.repr(value).split())
     return text if len(text) <= 80 else text[:79] + "…"
-
-
-def group_name(label: Any) -> str:
-    """A label in a sentence, where a number by itself would be taken for an amount.
-
-    Examples
-    --------
-    >>> group_name("cats"), group_name(3)
-    ("'cats'", 'group 3')
-    """
-    return f"group {brief(label)}" if isinstance(label, Number) else brief(label)
 
 
 def check_characters(text: str, what: str, item: int | None = None) -> None:

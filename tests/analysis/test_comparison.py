@@ -23,6 +23,11 @@ matplotlib.use("Agg")
 ORDERS = (0, 0.5, 1, 1.0001, 2, 3, 40, math.inf)
 
 
+def noted(found):
+    """The notes of a comparison, or of differences: kind → values."""
+    return {note.kind: dict(note.values) for note in found.notes}
+
+
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -412,13 +417,17 @@ def test_the_common_size():
     found = vm.compare(rows, by=by)
     assert found.size == 5
     assert np.isnan(found.rarefied).tolist() == [True, False, False, False]
-    assert "'one' has fewer than 5 items" in found.summary()
-    assert "'few', sets the common size to 5; pass size=" in found.summary()
-    assert "too small for intervals" in found.summary()
+    assert noted(found) == {
+        "common-size-of-smallest": {"group": "few", "size": 5},
+        "below-common-size": {"groups": ["one"], "size": 5},
+        "no-intervals-of-few-items": {"size": 5, "least": 20},
+    }
+    assert "to 5. Pass size= to compare larger groups" in found.summary()
+    assert "to 5. Pass --size to compare larger groups" in found.summary("terminal")
     assert np.isnan(found.rank[0])
     assert sorted(found.rank[1:]) == [1, 2, 3]
     larger = vm.compare(rows, by=by, size=30, permutations=19)
-    assert "'one', 'few' have fewer than 30" in larger.summary()
+    assert noted(larger) == {"below-common-size": {"groups": ["one", "few"], "size": 30}}
     assert larger.differences.groups == ("many",)
     assert larger.differences.references == ("some",)  # the first that can be compared
     assert not np.isnan(larger.differences.p).any()
@@ -432,7 +441,7 @@ def test_large_groups_are_capped_and_that_is_said():
     rows = some(1600, 3)
     found = vm.compare(rows, by=np.repeat([0, 1], 800), permutations=9)
     assert found.size == 500
-    assert "the common size is 500 by default" in found.summary()
+    assert noted(found)["common-size-capped"] == {"smallest": 800, "size": 500}
     assert vm.compare(rows, by=np.repeat([0, 1], 800), size=600, permutations=0).size == 600
 
 
@@ -441,7 +450,7 @@ def test_tests_of_many_items_take_fewer_and_that_is_said(monkeypatch):
     monkeypatch.setattr(differences, "LEAST", 12)
     found = vm.compare(some(60, 40), by=np.repeat([0, 1], 30), permutations=19)
     assert found.differences.tested_size == 29  # (10⁶/38)^⅓
-    assert "The tests took 29 items of each group, not 30" in found.summary()
+    assert noted(found.differences) == {"tests-of-fewer-items": {"tested_size": 29, "size": 30}}
     narrow = vm.compare(some(60, 4), by=np.repeat([0, 1], 30), permutations=19)
     assert narrow.differences.tested_size == 30
 
@@ -450,7 +459,7 @@ def test_of_huge_groups_some_items_are_used(monkeypatch):
     monkeypatch.setattr(common_size, "USED", 50)
     found = vm.compare(some(120, 60), by=np.repeat([0, 1], [30, 90]), permutations=0)
     assert found.used.tolist() == [30, 50]
-    assert "Of 1 large group, 50 random items or more were used" in found.summary()
+    assert noted(found) == {"large-groups-sampled": {"count": 1, "used": 50}}
 
 
 # -------------------------------------------------------------------------------------------------------- intervals
@@ -477,9 +486,9 @@ def test_groups_of_the_same_items_do_not_differ_at_all():
     assert found.differences.difference_high == pytest.approx([0], abs=1e-12)
     assert found.differences.shared.tolist() == [40]
     assert np.isnan(found.differences.p).all()
-    assert "no test of 'y' against 'x'" in found.summary()
+    assert noted(found.differences) == {"pairs-without-test": {"pairs": [("y", "x")]}}
     assert found.rarefied_high[0] > found.rarefied_low[0]
-    assert "Groups share items" in found.summary()
+    assert "shared-items" in noted(found)
 
 
 def test_shared_items_narrow_the_interval_of_a_difference():
@@ -604,13 +613,16 @@ def test_p_values_are_small_where_groups_differ():
     assert np.isnan(same.rarefied_low).all()
     assert np.isnan(same.differences.ratio_low).all()
     assert same.differences.difference_low == pytest.approx([0])
-    assert "nearly all alike" in same.summary()
+    assert noted(same) == {"no-intervals-of-like-items": {"groups": [0, 1]}}
 
 
 def test_adjusted_p_values_that_cannot_be_small_are_announced():
     found = vm.compare(some(120, 5), by=np.arange(120) % 6, permutations=49)
     assert found.differences.least == pytest.approx(0.1)
-    assert "pass permutations=99 or more" in found.summary()
+    too_few = {"tests": 5, "permutations": 49, "level": pytest.approx(0.05), "needed": 99}
+    assert noted(found.differences) == {"tests-of-too-few-deals": too_few}
+    assert "Pass permutations=99 or more" in found.summary()
+    assert "Pass --permutations 99 or more" in found.summary("terminal")
     assert "after Holm's adjustment" not in found.summary()
     enough = vm.compare(some(120, 5), by=np.arange(120) % 6, permutations=99)
     assert "0 of 5 comparisons have a p-value of at most 0.05 after Holm's" in enough.summary()
@@ -621,7 +633,7 @@ def test_orders_without_intervals_still_have_tests():
     found = vm.compare(rows, by=np.repeat([0, 1], 30), q=0, permutations=9)
     assert np.isnan(found.rarefied_low).all()
     assert not np.isnan(found.differences.p).any()
-    assert "Orders below 0.5 have no intervals" in found.summary()
+    assert noted(found) == {"no-intervals-of-low-order": {"q": 0, "least": 0.5}}
 
 
 def test_weights_have_no_inference():
@@ -631,7 +643,9 @@ def test_weights_have_no_inference():
     assert np.isnan(found.differences.p).all()
     assert found.differences.difference == pytest.approx(found.scores[1:] - found.scores[0])
     assert sorted(found.rank) == [1, 2]
-    assert "Weights are probabilities" in found.summary()
+    assert noted(found) == {"weights-not-rarefied": {}}
+    assert "For frequencies pass counts=." in found.summary()
+    assert "frequencies" not in found.summary("terminal")  # the command has no such option
 
 
 # ------------------------------------------------------------------------------------------------------ many groups
@@ -643,8 +657,11 @@ def test_many_groups():
     assert len(found) == 600
     assert found.similarity is None
     assert not len(found.differences)
-    assert "no two were compared" in found.summary()
-    assert "pass similarity=True" in found.summary()
+    assert noted(found.differences) == {
+        "no-pairs-of-many-groups": {"count": 600, "limit": 100},
+        "no-intervals-of-few-items": {"size": 2, "least": 20},
+    }
+    assert noted(found)["similarity-not-computed"] == {"limit": 500}
     with pytest.raises(UnansweredError, match="similarity=True"):
         found.plot_similarity()
     asked = vm.compare(rows, by=np.arange(1200) // 2, reference=3, similarity=True)
@@ -653,11 +670,29 @@ def test_many_groups():
     assert vm.compare(rows[:4], by=[0, 0, 1, 1], similarity=False).similarity is None
 
 
+def test_many_groups_have_intervals_where_they_are_asked_for():
+    rows, by = some(501 * 20, 2), np.arange(501 * 20) // 20
+    found = vm.compare(rows, by=by)
+    assert np.isnan(found.rarefied_low).all()
+    assert noted(found)["no-intervals-of-many-groups"] == {"limit": 500}
+    asked = vm.compare(rows, by=by, reference=0, permutations=0)
+    assert np.isfinite(asked.rarefied_low).any()
+    assert "no-intervals-of-many-groups" not in noted(asked)
+
+
+def test_records_that_were_left_out_are_noted(tmp_path):
+    (tmp_path / "texts.jsonl").write_text(
+        '{"text": "a cat", "by": 1}\n{"text": "a dog", "by": 2}\n{"text":\n'
+    )
+    found = vm.compare(vm.read(tmp_path / "texts.jsonl", label="by", skip_broken=True), "ngram")
+    assert noted(found)["left-out"] == {"records": 1}
+
+
 def test_one_group_and_empty_groups():
     found = vm.compare({"x": ["a", "b"], "none": []}, "match")
     assert found.beta == pytest.approx(1)
     assert not len(found.differences)
-    assert "'none' is empty" in found.summary()
+    assert noted(found)["empty-groups"] == {"groups": ["none"]}
     assert np.isnan(found.similarity[1]).all()
     assert math.isnan(found.scores[1])
     assert found.plot_similarity().ax_ is not None
@@ -823,7 +858,7 @@ def test_odours_overlap(shared_data):
     found = vm.compare(items, "morgan", by=[tags[item] for item in items], pairs=True, permutations=19)
     assert set(found.labels) == wanted
     assert found.differences.shared.min() > 0
-    assert "Groups share items" in found.summary()
+    assert "shared-items" in noted(found)
     assert 1 < found.beta < 3
     assert (found.rarefied_low < found.rarefied).all()
 

@@ -287,6 +287,17 @@ def test_all_pairs_of_few_groups_are_compared(tmp_path: Path, warm: Warm) -> Non
     assert (refused.code, refused.out) == (2, "")
 
 
+def test_advice_names_the_options_of_the_command(tmp_path: Path, warm: Warm) -> None:
+    rows = [f"word{i} of{i},{'few' if i < 3 else 'many'}" for i in range(30)]
+    (tmp_path / "g.csv").write_text("text,g\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    line = ["compare", "g.csv", "--column", "text", "--by", "g"]
+    assert "Pass --size to compare larger groups at more items." in warm(*line, cwd=tmp_path).out
+    notes = json.loads(warm(*line, "--json", cwd=tmp_path).out)["result"]["notes"]
+    assert notes[0]["kind"] == "common-size-of-smallest"
+    assert notes[0]["values"] == {"group": "few", "size": 3}
+    assert notes[0]["option"] == "size"
+
+
 def test_a_kernel_can_be_given_as_it_is_shown(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "a.txt").write_text("a dog\na cat\ntwo boats at sea\n", encoding="utf-8")
     plain = json.loads(warm("score", "a.txt", "--json", cwd=tmp_path).out)

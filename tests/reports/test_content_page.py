@@ -295,6 +295,7 @@ def test_combined_groups_stand_as_their_labels():
     assert "('" not in page.html.partition("<main")[2].partition("<script")[0]
     groups = columns(blocks(page.document, "groups", Table)[0])["group"]
     assert sorted(groups) == ["n / p", "n / q", "y / p"]
+    assert "'n / p' has fewer than 2 items" in text_of(page.document, "groups")
     named = vm.report(
         ["one cat", "a dog", "boats at sea", "a tree", "one boat"], "ngram", by=by, reference=("n", "q")
     )

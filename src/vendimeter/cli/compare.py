@@ -104,7 +104,9 @@ def compare(
                     bare_samples(collection)  # refuses what several collections cannot have
                 result = vm.compare(collections, kernel, **arguments)
     source = Source(files, opened.first.kind, opened.guessed, repr(as_kernel(kernel)), count, left_out)
-    answer = Answer("compare", result.to_dict(), result.summary(), _sheets(result), source, running.seed)
+    answer = Answer(
+        "compare", result.to_dict(), result.summary("terminal"), _sheets(result), source, running.seed
+    )
     emit(work.add_warnings(answer, warning_texts), output, running.quiet)
 
 

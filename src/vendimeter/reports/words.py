@@ -18,7 +18,6 @@ __all__ = [
     "note",
     "population_sentence",
     "score_sentence",
-    "strip_advice",
 ]
 
 
@@ -26,7 +25,6 @@ _TAKE = re.compile(r"\s+Take [^.]*\.$")
 _POWER = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d+)\b")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _ESTIMATE = re.compile(r"(?<=about )\d+\.\d+(?= effectively)")  # more digits than an estimate has
-_ADVICE = re.compile(r"(?:\.\s+Pass|[:;]\s+pass)\s[^.]*\.$")
 
 
 def label_name(label: Any, length: int = 40) -> str:
@@ -89,19 +87,6 @@ def population_sentence(estimate: Population, *, of: str = "", total: int = 0) -
             + f" A report looks at {estimate.n:,} samples for this; vendimeter.rarefy takes more."
         )
     return f"{start}: no interval can be given, because {reason}"
-
-
-def strip_advice(text: str) -> str:
-    """What an analysis says, less the options that it would take: they are not those of a report.
-
-    Examples
-    --------
-    >>> strip_advice("The common size is 500. Pass size= for another.")
-    'The common size is 500.'
-    >>> strip_advice("No two were compared (by default 100 are): pass reference= a label, or pairs=True.")
-    'No two were compared (by default 100 are).'
-    """
-    return _ADVICE.sub(".", text)
 
 
 def note(text: str) -> Paragraph:

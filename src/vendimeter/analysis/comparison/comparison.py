@@ -1,7 +1,7 @@
 """Compare groups: rarefied scores with intervals, differences with tests, the partition of diversity, and overlaps.
 
 `compare` chooses the common size, runs the parts (`common_size`, `differences`, `partition`), and puts their results
-into a `Comparison`, together with sentences on what was done, what was not computed, and why.
+into a `Comparison`, together with notes on what was done, what was not computed, and why.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from vendimeter.analysis.comparison.common_size import (
     t_quantile,
 )
 from vendimeter.analysis.comparison.differences import Differences, PairOptions, choose_pairs, compare_pairs
-from vendimeter.analysis.comparison.groups import Groups
+from vendimeter.analysis.comparison.groups import Groups, group_name, quoted
 from vendimeter.analysis.comparison.partition import overlap_cost, overlaps, partition
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, UnansweredError
-from vendimeter.messages import brief, group_name, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, check_confidence, check_flag, whole_number
+from vendimeter.present.notes import Advice, Audience, Note, sentences
 from vendimeter.present.numbers import format_confidence, order_name, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.present.tables import data_frame
@@ -84,7 +85,7 @@ class Comparison(Result):
         The order, and the confidence of each interval by itself.
     kernel : str
         What items were compared by.
-    notes : tuple of str
+    notes : tuple of Note
         What was done, and what was not computed and why.
     """
 
@@ -109,7 +110,7 @@ class Comparison(Result):
     q: float
     confidence: float = field(repr=False)
     kernel: str = field(repr=False)
-    notes: tuple[str, ...] = field(default=(), repr=False)
+    notes: tuple[Note, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -119,29 +120,28 @@ class Comparison(Result):
         """What groups are ranked by: the rarefied scores, or with weights the scores as they are."""
         return self.scores if self.size is None else self.rarefied
 
-    def summary(self) -> str:
+    def summary(self, audience: Audience = "python") -> str:
         """Which groups are highest and lowest, how much lies within and between them, and which differ."""
         count = f"{len(self):,} group{'s' * (len(self) > 1)}"
         order = "" if self.q == 1 else f" (order {order_name(self.q)})"
-        sentences = [
+        found = [
             f"{count}{order}."
             if self.size is None
             else f"{count}, rarefied to {self.size:,} item{'s' * (self.size > 1)} each{order}."
         ]
         if not np.isnan(self.fair).all():
             high, low = int(np.nanargmax(self.fair)), int(np.nanargmin(self.fair))
-            sentences.append(
+            found.append(
                 f"Highest: {self._describe_group(high)}"
                 + ("." if high == low else f"; lowest: {self._describe_group(low)}.")
             )
-        sentences.append(
+        found.append(
             f"{short_number(self.alpha)} effectively different items within a group × {short_number(self.beta)} "
             f"effectively distinct groups = {short_number(self.gamma)} in all{self._describe_bounds()}."
         )
         if len(self.differences):
-            sentences.append(self.differences.found())
-        # What holds for both is said once.
-        return " ".join(dict.fromkeys([*sentences, *self.differences.notes, *self.notes]))
+            found.append(self.differences.found())
+        return " ".join([*found, *sentences([*self.differences.notes, *self.notes], audience)])
 
     def _describe_group(self, g: int) -> str:
         low, high = self.rarefied_low[g], self.rarefied_high[g]
@@ -464,7 +464,7 @@ def _ranks(scores: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarray | None, list[str]]:
+def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarray | None, list[Note]]:
     """How alike the groups are, or why that was not computed."""
     operations = overlap_cost(groups.similarity, groups.members)
     if requested or (
@@ -473,9 +473,12 @@ def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarra
         return overlaps(groups.similarity, groups.members), []
     if requested is not None:
         return None, []
-    note = (
+    note = Note(
+        "similarity-not-computed",
         f"The similarity of the groups was not computed (by default it is for up to {MANY_GROUPS} groups, and where "
-        "it is cheap): pass similarity=True."
+        "it is cheap).",
+        {"limit": MANY_GROUPS},
+        Advice("Pass {} to have it.", "similarity", "True", python_only=True),
     )
     return None, [note]
 
@@ -483,7 +486,7 @@ def _group_similarity(groups: Groups, requested: bool | None) -> tuple[np.ndarra
 # ------------------------------------------------------------------------------------------------------- size and notes
 
 
-def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
+def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[Note]]:
     """The common size (None with weights, which cannot be rarefied), and what there is to say about it."""
     sizes, labels = groups.sizes, groups.labels
     if groups.diversity.weighting == "weights":
@@ -510,39 +513,52 @@ def _choose_size(groups: Groups, size: Any) -> tuple[int | None, list[str]]:
         chosen = min(smallest, DEFAULT_SIZE)
         if chosen < smallest:
             notes.append(
-                f"All groups have {smallest:,} items or more; the common size is {DEFAULT_SIZE} by default, so as "
-                "not to take long. Pass size= (--size) for another."
+                Note(
+                    "common-size-capped",
+                    f"All groups have {smallest:,} items or more; the common size is {DEFAULT_SIZE} by default, so "
+                    "as not to take long.",
+                    {"smallest": smallest, "size": chosen},
+                    Advice("Pass {} for another.", "size"),
+                )
             )
         elif chosen < MIN_SIZE and sizes.max() >= MIN_SIZE:
-            smallest_label = brief(labels[int(np.flatnonzero(sizes == smallest)[0])])
+            label = labels[int(np.flatnonzero(sizes == smallest)[0])]
             notes.append(
-                f"The smallest group of two items or more, {smallest_label}, sets the common size to {chosen}; pass "
-                "size= to compare larger groups at more items."
+                Note(
+                    "common-size-of-smallest",
+                    f"The smallest group of two items or more, {quoted(label)}, sets the common size to {chosen}.",
+                    {"group": label, "size": chosen},
+                    Advice("Pass {} to compare larger groups at more items.", "size"),
+                )
             )
     below_size = [labels[g] for g in np.flatnonzero((sizes < chosen) & (sizes > 0)).tolist()]
     if below_size:
-        notes.append(
+        text = (
             f"{_list_labels(below_size)} {'has' if len(below_size) == 1 else 'have'} fewer than {chosen:,} items, "
             "and so no rarefied score and no rank."
         )
+        notes.append(Note("below-common-size", text, {"groups": below_size, "size": chosen}))
     return chosen, notes
 
 
-def _group_notes(groups: Groups) -> list[str]:
+def _group_notes(groups: Groups) -> list[Note]:
     """What there is to say about the groups as they are: empty ones, overlaps, broken records."""
     notes = []
     empty = [groups.labels[g] for g in np.flatnonzero(np.diff(groups.members.starts) == 0).tolist()]
     if empty:
-        notes.append(f"{_list_labels(empty)} {'is' if len(empty) == 1 else 'are'} empty.")
+        text = f"{_list_labels(empty)} {'is' if len(empty) == 1 else 'are'} empty."
+        notes.append(Note("empty-groups", text, {"groups": empty}))
     if groups.shared:
-        notes.append("Groups share items; an item of several groups counts in each of them.")
+        text = "Groups share items; an item of several groups counts in each of them."
+        notes.append(Note("shared-items", text))
     left_out = groups.diversity.left_out
     if left_out:
-        notes.append(f"{left_out:,} {'record was' if left_out == 1 else 'records were'} left out on reading.")
+        text = f"{left_out:,} {'record was' if left_out == 1 else 'records were'} left out on reading."
+        notes.append(Note("left-out", text, {"records": left_out}))
     return notes
 
 
-def _why_no_intervals(size: int | None, q: float, comparable: int, *, asked: bool) -> list[str]:
+def _why_no_intervals(size: int | None, q: float, comparable: int, *, asked: bool) -> list[Note]:
     """Why there are no intervals (and tests); nothing where there are.
 
     Parameters
@@ -557,45 +573,49 @@ def _why_no_intervals(size: int | None, q: float, comparable: int, *, asked: boo
         Whether comparisons were asked for.
     """
     if size is None:
-        note = (
+        text = (
             "Weights are probabilities and no samples: nothing is rarefied, and there are no intervals or tests. The "
-            "groups are ranked by their scores as they are. For frequencies pass counts=."
+            "groups are ranked by their scores as they are."
         )
-        return [note]
+        advice = Advice("For frequencies pass {}.", "counts", python_only=True)
+        return [Note("weights-not-rarefied", text, advice=advice)]
     if size < MIN_SIZE:
-        return [
+        text = (
             f"A common size of {size} is too small for intervals and tests, which begin at {MIN_SIZE} items."
-        ]
+        )
+        return [Note("no-intervals-of-few-items", text, {"size": size, "least": MIN_SIZE})]
     if q < MIN_ORDER:
-        return [
-            f"Orders below {MIN_ORDER} have no intervals, which would not hold what they promise; the tests do."
-        ]
+        text = f"Orders below {MIN_ORDER} have no intervals, which would not hold what they promise; the tests do."
+        return [Note("no-intervals-of-low-order", text, {"q": q, "least": MIN_ORDER})]
     if comparable > MANY_GROUPS and not asked:
-        return [
-            f"With more than {MANY_GROUPS} groups there are no intervals by default: pass reference= or pairs=True."
-        ]
+        text = f"With more than {MANY_GROUPS} groups there are no intervals by default."
+        advice = Advice("Pass {} to have them.", "reference")
+        return [Note("no-intervals-of-many-groups", text, {"limit": MANY_GROUPS}, advice)]
     return []
 
 
-def _rarefaction_notes(groups: Groups, rarefied: Rarefied) -> list[str]:
+def _rarefaction_notes(groups: Groups, rarefied: Rarefied) -> list[Note]:
     """Which groups were subsampled, and which have no intervals because their items are nearly all alike."""
     notes = []
-    subsampled = np.flatnonzero((rarefied.used > 0) & (rarefied.used < groups.sizes))
-    if len(subsampled):
-        notes.append(
-            f"Of {len(subsampled):,} large group{'s' * (len(subsampled) > 1)}, {rarefied.used[subsampled].min():,} "
-            "random items or more were used for the rarefied scores."
+    subsampled = (rarefied.used > 0) & (rarefied.used < groups.sizes)
+    if subsampled.any():
+        count, used = int(subsampled.sum()), int(rarefied.used[subsampled].min())
+        text = (
+            f"Of {count:,} large group{'s' * (count > 1)}, {used:,} random items or more were used for the rarefied "
+            "scores."
         )
+        notes.append(Note("large-groups-sampled", text, {"count": count, "used": used}))
     nearly_uniform = [groups.labels[g] for g in np.flatnonzero(rarefied.nearly_uniform).tolist()]
     if nearly_uniform and rarefied.contributions is not None:
-        notes.append(
+        text = (
             f"The items of {_list_labels(nearly_uniform)} are nearly all alike, and intervals of such scores and of "
             "ratios with them would not hold; those of differences do."
         )
+        notes.append(Note("no-intervals-of-like-items", text, {"groups": nearly_uniform}))
     return notes
 
 
 def _list_labels(labels: list[Any]) -> str:
     """The first labels, and how many more there are."""
-    names = ", ".join(brief(label) for label in labels[:3])
+    names = ", ".join(map(quoted, labels[:3]))
     return names if len(labels) <= 3 else f"{names} and {len(labels) - 3:,} more groups"

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vendimeter.analysis.comparison.common_size import Pool, Rarefied, side_of, standard_error, t_quantile
-from vendimeter.analysis.comparison.groups import Groups
+from vendimeter.analysis.comparison.groups import Groups, group_name, quoted
 from vendimeter.data.arrays import to_python
 from vendimeter.errors import InputError
-from vendimeter.messages import brief, group_name, unknown
+from vendimeter.messages import brief, unknown
 from vendimeter.options import generator
+from vendimeter.present.notes import Advice, Note, sentences
 from vendimeter.present.numbers import format_confidence
 from vendimeter.results.base import Result, frozen
 
@@ -69,7 +70,7 @@ class Differences(Result):
         How many random deals each test made.
     size, tested_size : int or None
         How many items of each group the scores are for, and the tests.
-    notes : tuple of str
+    notes : tuple of Note
         What was not computed, and why.
     """
 
@@ -88,7 +89,7 @@ class Differences(Result):
     permutations: int
     size: int | None
     tested_size: int | None
-    notes: tuple[str, ...] = field(default=(), repr=False)
+    notes: tuple[Note, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -100,7 +101,7 @@ class Differences(Result):
 
     def summary(self) -> str:
         """How many differ, which differs most, and what was not computed."""
-        return " ".join([self.found(), *self.notes])
+        return " ".join([self.found(), *sentences(self.notes)])
 
     def found(self) -> str:
         """How many differ, and which differs most."""
@@ -123,15 +124,15 @@ class Differences(Result):
         # Of comparisons with one group alone, others may differ more from each other.
         single_reference = len(self) > 1 and len(set(map(str, self.references))) == 1
         all_with = f", all with {group_name(self.references[0])}" if single_reference else ""
-        sentences = [f"{count}{all_with}; the largest difference: {largest_text}."]
+        found = [f"{count}{all_with}; the largest difference: {largest_text}."]
         level = 1 - self.confidence
         if np.count_nonzero(~np.isnan(self.p)) and self.least <= level + LEVEL_TOLERANCE:
             n_significant = int(np.count_nonzero(self.p_adjusted <= level + LEVEL_TOLERANCE))
-            sentences.append(
+            found.append(
                 f"{n_significant:,} of {count} {'has' if n_significant == 1 else 'have'} a p-value of at most "
                 f"{level:.2g} after Holm's adjustment (permutation tests of {self.tested_size:,} items a group)."
             )
-        return " ".join(sentences)
+        return " ".join(found)
 
     def _columns(self) -> dict[str, Any]:
         names = ("difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high", "p")
@@ -162,7 +163,7 @@ class PairOptions:
 
 def choose_pairs(
     labels: list[Any], comparable: np.ndarray, reference: Any, all_pairs: bool
-) -> tuple[list[tuple[int, int]], list[str]]:
+) -> tuple[list[tuple[int, int]], list[Note]]:
     """Which pairs of groups to compare, as positions (group, reference), and a note where none are compared.
 
     Parameters
@@ -199,9 +200,12 @@ def choose_pairs(
             )
     pairs = [(g, reference_position) for g in positions if g != reference_position]
     if reference is None and len(pairs) > MAX_PAIRS:
-        note = (
+        note = Note(
+            "no-pairs-of-many-groups",
             f"With {len(positions):,} groups, no two were compared (by default up to {MAX_PAIRS} comparisons are "
-            "made): pass reference= a label to compare all with it, or pairs=True for all pairs."
+            "made).",
+            {"count": len(positions), "limit": MAX_PAIRS},
+            Advice("Pass {} to compare all with one group.", "reference"),
         )
         return [], [note]
     return pairs, []
@@ -213,7 +217,7 @@ def compare_pairs(
     rarefied: Rarefied | None,
     q: float,
     options: PairOptions,
-    notes: list[str],
+    notes: list[Note],
     report: Callable[[float], None] = lambda done: None,
 ) -> Differences:
     """Differences and ratios of the scores of pairs of groups, with jackknife intervals and permutation tests.
@@ -230,7 +234,7 @@ def compare_pairs(
         The order.
     options : PairOptions
         Which pairs, and how they are tested.
-    notes : list of str
+    notes : list of Note
         What was not computed.
     report : callable
         Is told how far it is.
@@ -297,29 +301,39 @@ def _shared_counts(groups: Groups, pairs: list[tuple[int, int]]) -> np.ndarray:
 
 def _test_notes(
     groups: Groups, options: PairOptions, p_values: np.ndarray, size: int, tested_size: int
-) -> list[str]:
+) -> list[Note]:
     """Notes on the tests: fewer items than the common size, too few deals to be significant, pairs without a test."""
     notes = []
     if tested_size < size:
-        notes.append(
+        text = (
             f"The tests took {tested_size:,} items of each group, not {size:,}, so as not to take long (the "
             "differences and intervals are those of the common size)."
         )
+        notes.append(Note("tests-of-fewer-items", text, {"tested_size": tested_size, "size": size}))
     n_tests, level = int(np.count_nonzero(~np.isnan(p_values))), 1 - options.confidence
     if n_tests > (options.permutations + 1) * (level + LEVEL_TOLERANCE):
         needed = math.ceil(n_tests / level - LEVEL_TOLERANCE) - 1
         notes.append(
-            f"{n_tests:,} tests of {options.permutations:,} deals cannot have an adjusted p-value of {level:.2g} or "
-            f"less; pass permutations={needed} or more, or compare fewer groups."
+            Note(
+                "tests-of-too-few-deals",
+                f"{n_tests:,} tests of {options.permutations:,} deals cannot have an adjusted p-value of "
+                f"{level:.2g} or less.",
+                {"tests": n_tests, "permutations": options.permutations, "level": level, "needed": needed},
+                Advice("Pass {} or more, or compare fewer groups.", "permutations", str(needed)),
+            )
         )
-    untested = [options.pairs[i] for i in np.flatnonzero(np.isnan(p_values)).tolist()]
+    untested = [
+        tuple(groups.labels[position] for position in options.pairs[i])
+        for i in np.flatnonzero(np.isnan(p_values)).tolist()
+    ]
     if untested:
-        g, h = (brief(groups.labels[position]) for position in untested[0])
+        g, h = map(quoted, untested[0])
         more = f" (and {len(untested) - 1:,} other pairs)" if len(untested) > 1 else ""
-        notes.append(
+        text = (
             f"There is no test of {g} against {h}{more}: (nearly) all items of one are in the other, and only items of "
             "one of them can be dealt out anew."
         )
+        notes.append(Note("pairs-without-test", text, {"pairs": untested}))
     return notes
 
 

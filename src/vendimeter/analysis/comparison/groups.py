@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from vendimeter.diversity import Diversity
 from vendimeter.errors import EmptyError
+from vendimeter.messages import brief
+from vendimeter.present.text import label_as_text
 from vendimeter.similarity import Pairwise, Similarity
 
-__all__ = ["Draw", "Groups"]
+__all__ = ["Draw", "Groups", "group_name", "quoted"]
 
 
 @dataclass(frozen=True)
@@ -110,3 +113,25 @@ class Groups:
     def shared(self) -> bool:
         """Whether some item is in several groups."""
         return not self.separate_copies and len(np.unique(self.members.items)) < len(self.members.items)
+
+
+def quoted(label: Any) -> str:
+    """A label in a sentence; one that combines several as it is in tables and pictures.
+
+    Examples
+    --------
+    >>> quoted("cats"), quoted(3), quoted(("y", "p"))
+    ("'cats'", '3', "'y / p'")
+    """
+    return brief(label_as_text(label) if isinstance(label, tuple) else label)
+
+
+def group_name(label: Any) -> str:
+    """The same where a number by itself would be taken for an amount.
+
+    Examples
+    --------
+    >>> group_name("cats"), group_name(3)
+    ("'cats'", 'group 3')
+    """
+    return f"group {quoted(label)}" if isinstance(label, Number) else quoted(label)

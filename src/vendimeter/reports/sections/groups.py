@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vendimeter.analysis.comparison.comparison import Comparison
-from vendimeter.messages import brief
 from vendimeter.plots.comparison import neighbour_order
 from vendimeter.present.colours import coloured, png
+from vendimeter.present.notes import sentences
 from vendimeter.present.numbers import (
     align_decimals,
     count_of,
@@ -20,7 +20,6 @@ from vendimeter.present.numbers import (
     order_symbol,
 )
 from vendimeter.present.plain import plain
-from vendimeter.present.text import label_as_text
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import (
     Block,
@@ -36,7 +35,7 @@ from vendimeter.reports.document import (
     Table,
 )
 from vendimeter.reports.findings import MAX_TESTED, Findings
-from vendimeter.reports.words import note, strip_advice
+from vendimeter.reports.words import note
 
 __all__ = ["section", "similarity_blocks"]
 
@@ -144,11 +143,8 @@ def section(findings: Findings) -> Section | None:
                 "p-value after the adjustment for their number. vendimeter.compare makes them, with more permutations."
             )
         )
-    for text in dict.fromkeys([*(comparison.differences.notes if compared else ()), *comparison.notes]):
-        for label in comparison.labels:
-            if isinstance(label, tuple):  # of several columns
-                text = text.replace(brief(label), label_as_text(label))
-        blocks.append(note(strip_advice(text)))
+    notes = [*(comparison.differences.notes if compared else ()), *comparison.notes]
+    blocks += map(note, sentences(notes, "page"))
     return Section("groups", title, _lead(findings, names, noun), blocks)
 
 
@@ -203,30 +199,30 @@ def _difference_sentences(comparison: Comparison, names: dict[Any, str], explana
         interval = f" ({format_confidence(differences.confidence)} interval {low} to {high})"
     group, reference = names[differences.groups[largest]], names[differences.references[largest]]
     ratio = f"{format_number(differences.ratio[largest], 3)} times"
-    sentences = [f"The score of {group} is {ratio} that of {reference}{interval}."]
+    words = [f"The score of {group} is {ratio} that of {reference}{interval}."]
     if len(differences) > 1 and abs(np.log(differences.ratio[largest])) < ROUNDING:
-        sentences = [f"No score differs from that of {reference}{explanation.removesuffix(',')}."]
+        words = [f"No score differs from that of {reference}{explanation.removesuffix(',')}."]
     elif len(differences) > 1:
         largest_difference = f"The largest difference from {reference}{explanation} is that of {group}"
-        sentences = [f"{largest_difference}: its score is {ratio} as high{interval}."]
+        words = [f"{largest_difference}: its score is {ratio} as high{interval}."]
     level = 1 - differences.confidence
     tests = int(np.count_nonzero(~np.isnan(differences.p)))
     if not tests or differences.least > level + 1e-9:
-        return sentences
+        return words
     if len(differences) == 1:
-        sentences.append(
+        words.append(
             f"By a permutation test of {differences.tested_size:,} items of each, p = "
             f"{format_number(differences.p[0], 2)}."
         )
-        return sentences
+        return words
     significant = int(np.count_nonzero(differences.p_adjusted <= level + 1e-9))
     how_many = "None" if not significant else "All" if significant == tests else f"{significant:,}"
-    sentences.append(
+    words.append(
         f"{how_many} of the {tests:,} differences from {reference} {'is' if significant == 1 else 'are'} more than "
         f"chance at the {level:.2g} level (permutation tests of {differences.tested_size:,} items of each, adjusted by "
         "Holm's method)."
     )
-    return sentences
+    return words
 
 
 def _partition(comparison: Comparison, noun: str) -> Facts:
