@@ -100,9 +100,11 @@ def test_weights_are_a_population() -> None:
     assert found.population.interval is None
     assert math.isnan(found.population)
     assert math.isnan(found.growth)
-    assert found.population.refused is not None
-    assert "counts=" in found.population.refused
-    assert "population themselves" in found.verdict
+    refused = found.population.refused
+    assert refused is not None
+    assert (refused.kind, refused.to_dict()["option"]) == ("weights", "counts")
+    assert refused.shown("terminal") == refused.text  # the command has no counts
+    assert found.verdict == "population"
     assert found.score == pytest.approx(2**1.75) == found.truncated_score
     draws = np.random.default_rng(0).multinomial(4, weights, size=4000) / 4
     logs = np.log(np.where(draws > 0, draws, 1))
@@ -131,8 +133,11 @@ def test_a_sample_stands_for_what_is_too_much() -> None:
     assert (found.n, found.used, found.sizes[-1], found.population.n) == (131, 110, 110, 110)
     assert found.score == pytest.approx(float(vm.score(ROWS)))
     assert found.score.n == 131
-    assert "random sample of 110 of the 131" in found.notes[0]
-    assert found.notes[0] in found.summary()
+    (note,) = found.notes
+    assert (note.kind, note.values) == ("sampled", {"used": 110, "n": 131})
+    assert found.summary().endswith(f"{note.text} Pass most= for another number, 8,192 at most.")
+    assert found.summary("terminal").endswith(note.text)  # the command has no such option
+    assert found.to_dict()["notes"] == [note.to_dict()]
     assert vm.rarefy(ROWS, most=10, repeats=2).used == 131  # features have no need of it
     with pytest.raises(InputError, match=r"131 samples; expected sizes up to 110. 110 of them are worked on"):
         vm.rarefy(KERNEL, "precomputed", most=110, sizes=[120])
@@ -186,9 +191,12 @@ def test_odd_collections() -> None:
     assert one.population.interval is None
     alike = vm.rarefy(np.ones((200, 3)))
     assert alike.population.interval is None
-    assert "do not differ" in str(alike.population.refused)
+    assert alike.population.refused is not None
+    assert alike.population.refused.kind == "no-spread"
     few = vm.rarefy(ROWS[:60])
-    assert "there are 60 samples" in str(few.population.refused)
+    assert few.population.refused is not None
+    assert few.population.refused.kind == "too-few-samples"
+    assert few.population.refused.values == {"n": 60, "groups": 20, "needed": 100}
     assert few.growth > 0
     with pytest.raises(InputError, match="not positive semidefinite"):
         vm.rarefy([[1, 0.9, 0], [0.9, 1, 0.9], [0, 0.9, 1]], "precomputed")
@@ -203,7 +211,7 @@ def test_result_is_frozen_and_plain() -> None:
     told = json.loads(json.dumps(found.to_dict()))
     assert told["population"]["interval"] == list(found.population.interval or ())
     assert told["score"]["score"] == float(found.score)
-    assert told["verdict"] == found.verdict
+    assert told["verdict"] == {"kind": found.verdict, "text": found.verdict_text}
     assert told["scores"] == found.scores.tolist()
     assert told["notes"] == []
     frame = found.to_frame()

@@ -105,20 +105,21 @@ def test_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "kind", "values"),
     [
-        ({"standard_error": 0.0}, "do not differ"),
-        ({"estimate": math.log(251)}, "fewer than 4 for each of about 251"),
-        ({"gains": (0.01, 0.012)}, "rare modes, or a heavy tail"),
-        ({"gains": (0.01, 0.005)}, "rare modes, or a heavy tail"),
-        ({"plugin": 1.8}, "what is unknown of that"),
+        ({"standard_error": 0.0}, "no-spread", {}),
+        ({"estimate": math.log(251)}, "too-few-per-item", {"n": 1000, "estimate": 251, "needed": 2008}),
+        ({"gains": (0.01, 0.012)}, "heavy-tail", {"gain_to_half": 0.0121, "gain_to_all": 0.0101}),
+        ({"gains": (0.01, 0.005)}, "heavy-tail", {"gain_to_half": 0.0050, "gain_to_all": 0.0101}),
+        ({"plugin": 1.8}, "uncertain-bias", {"bias": 0.2214, "error": 0.0305}),
     ],
 )
-def test_refusals(changes: dict[str, Any], words: str) -> None:
+def test_refusals(changes: dict[str, Any], kind: str, values: dict[str, float]) -> None:
     found = estimate_population(made(**changes), 0.95, None)
     assert found.interval is None
     assert found.refused is not None
-    assert words in found.refused
+    assert found.refused.kind == kind
+    assert found.refused.values == pytest.approx(values, abs=1e-4)
     assert "No interval" in found.summary()
     assert found.to_dict()["interval"] is None
 
@@ -141,7 +142,10 @@ def test_orders(q: Any, given: bool) -> None:
     assert found.scores[-1] == pytest.approx(float(vm.score(labels, "match", q=q)))
     if not given:
         assert found.population.refused is not None
-        assert "the order" in found.population.refused
+        assert found.population.refused.advice is not None
+        assert found.population.refused.advice.option == "q"
+        assert found.population.refused.kind == "order"
+        assert found.population.refused.values == {"q": q}
         assert found.to_dict()["q"] == q
 
 
@@ -155,6 +159,6 @@ def test_growth_is_that_of_twice_as_many_samples() -> None:
 
 
 def test_verdicts() -> None:
-    assert vm.rarefy(np.arange(30) % 5, "match").verdict.startswith("too few samples")
-    assert vm.rarefy(np.arange(400) % 5, "match").verdict.startswith("converged")
-    assert "still grows by about" in vm.rarefy(np.arange(200), "match", sizes=[9]).verdict
+    assert vm.rarefy(np.arange(30) % 5, "match").verdict == "too-few"
+    assert vm.rarefy(np.arange(400) % 5, "match").verdict == "converged"
+    assert vm.rarefy(np.arange(200), "match", sizes=[9]).verdict == "grows"

@@ -85,6 +85,20 @@ def test_a_population_has_its_own_interval():
     )
 
 
+def test_why_there_is_no_population_without_options():
+    labels = np.arange(1200)
+    equal = np.equal.outer(labels, labels).astype(float)
+    weighted = vm.report(equal[:30, :30], kernel="precomputed", weights=np.full(30, 1 / 30))
+    refused = vm.Diversity(labels[:30], "match", weights=np.full(30, 1 / 30)).rarefy().population.refused
+    assert refused is not None
+    assert text_of(weighted.document, "answer").count(f"because {refused.text}") == 1
+    assert "counts=" not in text_of(weighted.document, "answer")
+    assert "samples for this" not in text_of(weighted.document, "answer")
+    sampled = text_of(vm.report(equal, kernel="precomputed").document, "answer")
+    assert "A report looks at 1,024 samples for this" in sampled
+    assert "Take " not in sampled
+
+
 def test_the_spectrum_is_that_of_the_matrix(grouped):
     rows, _, page = grouped
     values = np.linalg.eigvalsh(cosine(rows) / len(rows))[::-1]

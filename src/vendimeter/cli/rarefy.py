@@ -59,5 +59,5 @@ def rarefy(
     curve = Sheet("curve", columns, digits=5, bar="score", visible=("size", "score", "low", "high"),
                   title="Mean score of random subsets, with the 5 % and 95 % quantiles among them")  # fmt: skip
     source = work.source_of(files, opened, len(samples))
-    answer = Answer("rarefy", result.to_dict(), result.summary(), [curve], source, running.seed)
+    answer = Answer("rarefy", result.to_dict(), result.summary("terminal"), [curve], source, running.seed)
     emit(work.add_warnings(answer, warning_texts), output, running.quiet)

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from vendimeter.analysis.rarefaction.population import Population
-from vendimeter.present.numbers import align_decimals, format_confidence, format_number, order_symbol
+from vendimeter.present.numbers import align_decimals, format_confidence, order_symbol
 from vendimeter.present.text import label_as_text, printable
 from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score
@@ -21,10 +21,8 @@ __all__ = [
 ]
 
 
-_TAKE = re.compile(r"\s+Take [^.]*\.$")
 _POWER = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d+)\b")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_ESTIMATE = re.compile(r"(?<=about )\d+\.\d+(?= effectively)")  # more digits than an estimate has
 
 
 def label_name(label: Any, length: int = 40) -> str:
@@ -72,21 +70,23 @@ def score_sentence(score: Score, *, weighted: bool = False, noun: str = "item") 
 def population_sentence(estimate: Population, *, of: str = "", total: int = 0) -> str:
     """The estimate for the population in a sentence, or why there is none; `total` is the number of items."""
     start = f"The population behind {of or 'these items'}"
-    if estimate.interval is not None:
+    reason = estimate.refused
+    if reason is None:
+        assert estimate.interval is not None
         value, low, high = align_decimals(estimate, *estimate.interval)
         return (
             f"{start} would score about {value}, between {low} and {high} with "
             f"{format_confidence(estimate.confidence)} confidence: an estimate from {estimate.n:,} samples, if they "
             "were drawn from it independently."
         )
-    reason = _ESTIMATE.sub(lambda number: format_number(float(number[0])), estimate.refused or "")
-    reason = reason.replace("there are 1 samples", "there is 1 sample")
-    if estimate.n < total:  # there are more samples, of which a report takes no more
-        reason = (
-            _TAKE.sub("", reason)
-            + f" A report looks at {estimate.n:,} samples for this; vendimeter.rarefy takes more."
+    more_may_tell = reason.kind not in ("weights", "order")
+    if more_may_tell and estimate.n < total:
+        why = (
+            f"{reason.text} A report looks at {estimate.n:,} samples for this; vendimeter.rarefy takes more."
         )
-    return f"{start}: no interval can be given, because {reason}"
+    else:
+        why = reason.shown("page")
+    return f"{start}: no interval can be given, because {why}"
 
 
 def note(text: str) -> Paragraph:

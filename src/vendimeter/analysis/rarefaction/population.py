@@ -35,7 +35,9 @@ import numpy as np
 
 from vendimeter.analysis.rarefaction.jackknife_groups import Split, Subset, SubsetSpectrum, deal_groups
 from vendimeter.errors import InputError
-from vendimeter.present.numbers import format_confidence, format_percent, short_number
+from vendimeter.present.notes import Advice, Audience, Note
+from vendimeter.present.numbers import format_confidence, format_number, format_percent, short_number
+from vendimeter.present.plain import plain_order
 from vendimeter.results.base import Figure
 from vendimeter.similarity import Similarity
 from vendimeter.spectrum import hill
@@ -75,8 +77,9 @@ class Population(Figure):
         nothing was estimated. Without an interval it is no more than a guess, and mostly too low.
     interval : tuple of float or None
         (low, high), an interval that contains the score of the population with `confidence`; None where it is refused.
-    refused : str or None
-        Why there is no interval.
+    refused : Note or None
+        Why there is no interval. Its kind is "weights", "order", "too-few-samples", "too-few-per-item" (effectively
+        different), "no-spread", "heavy-tail" or "uncertain-bias".
     standard_error : float
         Of the logarithm of the estimate.
     confidence : float
@@ -92,7 +95,7 @@ class Population(Figure):
 
     value: float
     interval: tuple[float, float] | None
-    refused: str | None
+    refused: Note | None
     standard_error: float
     confidence: float
     n: int
@@ -104,10 +107,11 @@ class Population(Figure):
         """The estimate as a plain float."""
         return float(self)
 
-    def summary(self) -> str:
+    def summary(self, audience: Audience = "python") -> str:
         """The estimate and its interval in a sentence, or why there is none."""
-        if self.interval is None:
-            return f"No interval for the population: {self.refused}"
+        if self.refused is not None:
+            return f"No interval for the population: {self.refused.shown(audience)}"
+        assert self.interval is not None
         low, high = self.interval
         return (
             f"The population has about {short_number(self)}, between {short_number(low)} and {short_number(high)} with "
@@ -115,34 +119,43 @@ class Population(Figure):
         )
 
 
-def no_estimate(reason: str, confidence: float, n: int) -> Population:
+def no_estimate(reason: Note, confidence: float, n: int) -> Population:
     """A population without estimate, and the reason."""
     nan = math.nan
     return Population(nan, None, reason, nan, confidence, n, nan, nan)
 
 
-def refusal_in_advance(q: float, n: int, groups: int) -> str | None:
+def refusal_in_advance(q: float, n: int, groups: int) -> Note | None:
     """Why no interval would hold, as far as that is clear before anything is computed; None if it is not."""
     if q < 1:
-        return (
+        return Note(
+            "order",
             f"the order {q:g} counts rare modes by their number, and samples do not tell how many there are that none "
-            "of them has hit. Take q=1 or more."
+            "of them has hit.",
+            {"q": plain_order(q)},
+            Advice("Take {} or more.", "q", "1"),
         )
     if q > MAX_ORDER:
-        return (
+        return Note(
+            "order",
             f"the order {q:g} depends on the largest eigenvalues alone, and where these are nearly equal the bias of "
-            f"the largest one falls as slowly as its error. Take q={MAX_ORDER} or less."
+            "the largest one falls as slowly as its error.",
+            {"q": plain_order(q)},
+            Advice("Take {} or less.", "q", str(MAX_ORDER)),
         )
-    if n < MIN_PER_GROUP * groups:
+    needed = MIN_PER_GROUP * groups
+    if n < needed:
         verb_and_count = "is 1 sample" if n == 1 else f"are {n:,} samples"
-        return (
-            f"there {verb_and_count}, and the error is told from {groups} groups of {MIN_PER_GROUP} or more. Take "
-            f"{MIN_PER_GROUP * groups:,} samples or more."
+        return Note(
+            "too-few-samples",
+            f"there {verb_and_count}, and the error is told from {groups} groups of {MIN_PER_GROUP} or more.",
+            {"n": n, "groups": groups, "needed": needed},
+            Advice(f"Take {needed:,} samples or more."),
         )
     return None
 
 
-def estimate_population(result: Jackknife, confidence: float, refused: str | None) -> Population:
+def estimate_population(result: Jackknife, confidence: float, refused: Note | None) -> Population:
     """The estimate and the interval from the jackknife of the samples."""
     from scipy.special import stdtrit
 
@@ -158,38 +171,49 @@ def estimate_population(result: Jackknife, confidence: float, refused: str | Non
     )
 
 
-def _refusal(result: Jackknife) -> str | None:
+def _refusal(result: Jackknife) -> Note | None:
     """Why the interval of a jackknife would not hold; None if it would."""
     n, error, score = result.n, result.standard_error, math.exp(result.estimate)
     if n < MIN_PER_MODE * score:
-        return (
-            f"the score still grows with n: {n:,} samples are fewer than {MIN_PER_MODE} for each of about {score:,.3g} "
-            f"effectively different items of the population. Take {math.ceil(2 * MIN_PER_MODE * score):,} samples or "
-            "more."
+        needed = math.ceil(2 * MIN_PER_MODE * score)
+        return Note(
+            "too-few-per-item",
+            f"the score still grows with n: {n:,} samples are fewer than {MIN_PER_MODE} for each of about "
+            f"{format_number(score, 3)} effectively different items of the population.",
+            {"n": n, "estimate": score, "needed": needed},
+            Advice(f"Take {needed:,} samples or more."),
         )
     if error <= 1e-9:
-        return (
+        return Note(
+            "no-spread",
             "the samples do not differ in a way that tells the error: all groups of them score the same. More samples "
-            "may show what is rare."
+            "may show what is rare.",
         )
     if result.remaining > MAX_REMAINING * error:
-        return (
+        last, previous = map(_growth, result.gains)
+        return Note(
+            "heavy-tail",
             "the score still grows with n, and its growth does not slow down enough: there are rare modes, or a heavy "
-            f"tail. From a quarter to half of the samples it gains {_growth(result.gains[1])}, and from half to all "
-            f"of them {_growth(result.gains[0])}, where half of that was expected. Take many more samples, or q=2, "
-            "for which rare modes count less."
+            f"tail. From a quarter to half of the samples it gains {format_percent(previous)}, and from half to all "
+            f"of them {format_percent(last)}, where half of that was expected.",
+            {"gain_to_half": previous, "gain_to_all": last},
+            Advice("Take many more samples, or {}, for which rare modes count less.", "q", "2"),
         )
     if result.bias**2 > error:
-        return (
-            f"the score of the samples lacks about {_growth(result.bias)}, and what is unknown of that is not small "
-            f"beside the error of {_growth(error)}. Take twice as many samples."
+        bias, error = _growth(result.bias), _growth(error)
+        return Note(
+            "uncertain-bias",
+            f"the score of the samples lacks about {format_percent(bias)}, and what is unknown of that is not small "
+            f"beside the error of {format_percent(error)}.",
+            {"bias": bias, "error": error},
+            Advice("Take twice as many samples."),
         )
     return None
 
 
-def _growth(entropy: float) -> str:
-    """By what percentage a score grows with this much entropy."""
-    return format_percent(math.expm1(max(entropy, 0.0)))
+def _growth(entropy: float) -> float:
+    """By how much of itself a score grows with this much entropy."""
+    return math.expm1(max(entropy, 0.0))
 
 
 # ------------------------------------------------------------------------------------------------------------ jackknife

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, check_confidence, generator, whole_number
+from vendimeter.present.notes import Advice, Audience, Note, sentences
 from vendimeter.present.numbers import format_percent
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
@@ -43,7 +45,7 @@ from vendimeter.spectrum.entropy import truncated
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Population", "Rarefaction", "rarefy"]
+__all__ = ["Population", "Rarefaction", "Verdict", "rarefy"]
 
 MOST = 3072  # default of `most`, items whose similarity matrix is solved: some thirty times
 MAX_WIDTH = 2048  # features up to which their d×d matrix is solved instead, for any number of items
@@ -51,6 +53,15 @@ LADDER = 12  # default number of sizes of the curve
 SMALLEST_SIZE = 8  # of the curve by default
 BAND = (0.05, 0.95)  # quantiles of the repeats
 CONVERGED = 0.01  # threshold of the growth by doubling the samples, below which a score has converged
+
+
+class Verdict(StrEnum):
+    """Whether a score has converged."""
+
+    CONVERGED = "converged"  # twice as many samples would change it by less than 1%
+    GROWS = "grows"
+    TOO_FEW = "too-few"  # samples to say
+    POPULATION = "population"  # the weights are one themselves, and nothing is left to converge to
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,8 +77,11 @@ class Rarefaction(Result):
     growth : float
         By how much of itself the score would grow if twice as many samples were drawn: 0.02 is 2%. NaN where there are
         too few samples to say.
-    verdict : str
-        The same in words.
+    verdict : Verdict
+        "converged" where that is less than 1%, "grows", "too-few" (samples to say), or "population" for weights, which
+        are one themselves.
+    verdict_text : str
+        The same in words, with the growth.
     sizes : ndarray
         Numbers of samples.
     scores : ndarray
@@ -89,7 +103,7 @@ class Rarefaction(Result):
         How many of them the curve and the population come of.
     repeats, groups : int
         Subsets of each size, and groups of the jackknife.
-    notes : tuple of str
+    notes : tuple of Note
         What was done otherwise than asked for, and why.
     """
 
@@ -108,22 +122,35 @@ class Rarefaction(Result):
     used: int
     repeats: int = field(repr=False)
     groups: int = field(repr=False)
-    notes: tuple[str, ...] = field(default=(), repr=False)
+    notes: tuple[Note, ...] = field(default=(), repr=False)
 
     @property
-    def verdict(self) -> str:
-        """Whether the score has converged, or by how much it would grow with twice as many samples."""
+    def verdict(self) -> Verdict:
+        """Whether the score has converged."""
         if self.population.n == 0:
-            return "the weights are a population themselves, and the score is its own"
+            return Verdict.POPULATION
         if math.isnan(self.growth):
-            return "too few samples to say whether the score has converged"
-        grows = f"by about {format_percent(self.growth)} if twice as many samples were drawn"
-        return f"converged: it would grow {grows}" if self.growth < CONVERGED else f"still grows {grows}"
+            return Verdict.TOO_FEW
+        return Verdict.CONVERGED if self.growth < CONVERGED else Verdict.GROWS
 
-    def summary(self) -> str:
+    @property
+    def verdict_text(self) -> str:
+        """Whether the score has converged, and by how much it would grow with twice as many samples."""
+        grows = f"by about {format_percent(self.growth)} if twice as many samples were drawn"
+        return {
+            Verdict.CONVERGED: f"converged: it would grow {grows}",
+            Verdict.GROWS: f"still grows {grows}",
+            Verdict.TOO_FEW: "too few samples to say whether the score has converged",
+            Verdict.POPULATION: "the weights are a population themselves, and the score is its own",
+        }[self.verdict]
+
+    def summary(self, audience: Audience = "python") -> str:
         """The score, whether it has converged, and the population, in a few sentences."""
-        lines = [f"{self.score.summary()}. The score: {self.verdict}.", self.population.summary()]
-        return " ".join([*lines, *self.notes])
+        lines = [
+            f"{self.score.summary()}. The score: {self.verdict_text}.",
+            self.population.summary(audience),
+        ]
+        return " ".join([*lines, *sentences(self.notes, audience)])
 
     def _columns(self) -> dict[str, Any]:
         return {
@@ -136,7 +163,8 @@ class Rarefaction(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values ready for JSON (a missing number is None)."""
-        return super().to_dict() | {"verdict": self.verdict}
+        verdict = {"kind": self.verdict.value, "text": self.verdict_text}
+        return super().to_dict() | {"verdict": verdict}
 
     def plot(self, ax: Any = None) -> Display:
         """The curve with its band, and the population beside it; see `vendimeter.plots.rarefaction`."""
@@ -252,10 +280,10 @@ def rarefy(
     array([4.29, 5.65, 5.97])
     >>> round(found.population, 2), [round(end, 2) for end in found.population.interval]
     (6.06, [5.92, 6.2])
-    >>> found.verdict
-    'converged: it would grow by about 0.79% if twice as many samples were drawn'
-    >>> vm.rarefy(np.arange(200), "match").population.refused.partition(":")[0]
-    'the score still grows with n'
+    >>> found.verdict == "converged", found.verdict_text
+    (True, 'converged: it would grow by about 0.79% if twice as many samples were drawn')
+    >>> vm.rarefy(np.arange(200), "match").population.refused.kind
+    'too-few-per-item'
     """
     diversity = diversity_of(samples, kernel, weights=weights, counts=counts, rng=rng)
     return diversity.rarefy(
@@ -405,20 +433,23 @@ class _SampledCurve:
     def _population(self) -> tuple[Population, float]:
         options = self.options
         reason = refusal_in_advance(options.q, self.used, options.groups)
-        if self.used < 2 * options.groups:
-            return no_estimate(reason or "", options.confidence, self.used), math.nan
+        if reason is not None and self.used < 2 * options.groups:
+            return no_estimate(reason, options.confidence, self.used), math.nan
         result = jackknife_of_split(
             self.split, options.q, lambda done: self.report(0.3 + 0.7 * done, "jackknife")
         )
         growth = math.expm1(result.gain(math.log2(self.n / self.used)))
         return estimate_population(result, options.confidence, reason), growth
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self) -> tuple[Note, ...]:
         if self.used == self.n:
             return ()
-        note = (
+        note = Note(
+            "sampled",
             f"The curve and the population come of a random sample of {self.used:,} of the {self.n:,}, because the "
-            f"kernel has no features, or more than {MAX_WIDTH:,}; most= sets how many, {EXACT_SIDE:,} at most."
+            f"kernel has no features, or more than {MAX_WIDTH:,}.",
+            {"used": self.used, "n": self.n},
+            Advice(f"Pass {{}} for another number, {EXACT_SIDE:,} at most.", "most", python_only=True),
         )
         return (note,)
 
@@ -446,7 +477,11 @@ class _WeightedCurve(_SampledCurve):
             yield solve_subsets(self.similarity, [chain[i] for chain in chains])
 
     def _population(self) -> tuple[Population, float]:
-        reason = "weights are probabilities, and not samples of a population. For frequencies pass counts=."
+        reason = Note(
+            "weights",
+            "weights are probabilities, and not samples of a population.",
+            advice=Advice("For frequencies pass {}.", "counts", python_only=True),
+        )
         return no_estimate(reason, self.options.confidence, 0), math.nan
 
 

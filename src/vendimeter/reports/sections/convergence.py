@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.analysis.rarefaction.rarefaction import Rarefaction
+from vendimeter.analysis.rarefaction.rarefaction import Rarefaction, Verdict
 from vendimeter.errors import VendimeterError
-from vendimeter.present.numbers import count_of
+from vendimeter.present.numbers import count_of, format_percent
 from vendimeter.reports.charts import Axis, Layer, chart, distinct_names
 from vendimeter.reports.document import Block, Column, Paragraph, Section, Table
 from vendimeter.reports.findings import CURVE_ITEMS, Findings
@@ -61,14 +61,14 @@ def section(findings: Findings) -> Section | None:
 
 def _verdict(curve: Rarefaction, subject: str) -> str:
     """What the curve says, in a sentence."""
-    text, beginning = curve.verdict, subject[:1].upper() + subject[1:]
-    if text.startswith("converged: it would grow"):
-        return f"{beginning} has converged: it would grow{text.removeprefix('converged: it would grow')}."
-    if text.startswith("still grows"):
-        return f"{beginning} still grows: it would grow{text.removeprefix('still grows')}."
-    if text.startswith("too few"):
-        return f"There are {text.replace('the score', subject)}."
-    return f"{text[:1].upper()}{text[1:]}."
+    beginning = subject[:1].upper() + subject[1:]
+    grows = f"it would grow by about {format_percent(curve.growth)} if twice as many samples were drawn"
+    return {
+        Verdict.CONVERGED: f"{beginning} has converged: {grows}.",
+        Verdict.GROWS: f"{beginning} still grows: {grows}.",
+        Verdict.TOO_FEW: f"There are too few samples to say whether {subject} has converged.",
+        Verdict.POPULATION: "The weights are a population themselves, and the score is its own.",
+    }[curve.verdict]
 
 
 def _chart(curves: list[Rarefaction], names: list[str], several: bool) -> Block:
