@@ -91,7 +91,7 @@ def run_case(name: str, method: str, data: Path) -> dict[str, Any]:
         "memory": memory,
         "score": f"{score:.1f}{spread}",
         "exact": chosen.exact_greedy,
-        "notes": list(chosen.notes),
+        "notes": [note.text for note in chosen.notes],
         "whole": whole,
     }
 

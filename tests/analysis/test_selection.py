@@ -54,6 +54,12 @@ def score(K, q=1.0):
     return np.sum(values**q) ** (1 / (1 - q))
 
 
+def values(chosen, kind):
+    """The values of the only note of a kind."""
+    (note,) = (note for note in chosen.notes if note.kind == kind)
+    return note.values
+
+
 def worths(K, chosen, method, q=1.0, quality=None, trade_off=1.0, k=None):
     """What a full search would see: the worth of every item, by the eigenvalues of every set that it would make."""
     before = K[:, chosen].max(axis=1, initial=-np.inf)
@@ -336,7 +342,7 @@ def test_copies_come_last(method):
     first = K[np.ix_(chosen.indices[:5], chosen.indices[:5])]
     assert (first - np.eye(5)).max() < 1 - 1e-9
     assert len(set(chosen.indices.tolist())) == 12
-    assert any("7 of the chosen items are copies" in note for note in chosen.notes)
+    assert values(chosen, "copies") == {"copies": 7}
 
 
 def test_a_copy_waits_even_where_it_would_be_worth_more():
@@ -344,7 +350,7 @@ def test_a_copy_waits_even_where_it_would_be_worth_more():
     rows = np.vstack([crowd, np.eye(1, 30, 29), np.eye(1, 30, 29)])  # and a lonely item twice
     chosen = vm.select(rows, 31, compare=False)
     assert {30, 31} - set(chosen.indices.tolist()) == {31}
-    assert not any("copies" in note for note in chosen.notes)
+    assert not any(note.kind == "copies" for note in chosen.notes)
 
 
 @pytest.mark.parametrize("method", GREEDY)
@@ -386,7 +392,7 @@ def test_stochastic_greedy():
     rows = RNG.standard_normal((600, 12))
     chosen = vm.select(rows, 60, exact=False, compare=["random"])
     assert not chosen.exact_greedy
-    assert any("the best of 47 drawn at random" in note for note in chosen.notes)
+    assert values(chosen, "stochastic-greedy") == {"items": 60, "candidates": 47}
     best = vm.select(rows, 60, exact=True, compare=False)
     assert chosen.comparison["random"] < chosen.score <= best.score
     assert chosen.score > 0.95 * best.score
@@ -399,7 +405,8 @@ def test_the_limit_of_work(monkeypatch):
     monkeypatch.setattr(greedy, "LIMIT", 3e6)
     chosen = vm.select(RNG.standard_normal((500, 12)), 50, compare=False)
     assert not chosen.exact_greedy
-    assert "items are each the best of 47 drawn at random" in chosen.notes[0]
+    assert 0 < values(chosen, "stochastic-greedy")["items"] < 50
+    assert chosen.notes[0].advice.option == "exact"
     assert vm.select(RNG.standard_normal((500, 12)), 50, exact=True, compare=False).exact_greedy
 
 
@@ -417,12 +424,12 @@ def test_facility_location_of_a_sample(monkeypatch):
     monkeypatch.setattr(methods, "ALL", 50)
     monkeypatch.setattr(methods, "POINTS", 40)
     chosen = vm.select(ROWS, 5, method="facility", compare=False)
-    assert any("represents 40 items that were drawn at random, not all 70" in note for note in chosen.notes)
+    assert values(chosen, "represented-sample") == {"represented": 40, "n": 70}
 
 
 def test_beyond_the_rank_the_determinant_says_so():
     chosen = vm.select(ROWS, 20, method="logdet", compare=False)
-    assert any("after 6 items none was left outside" in note for note in chosen.notes)
+    assert values(chosen, "beyond-the-span") == {"items": 6}
     assert not vm.select(ROWS, 6, method="logdet", compare=False).notes
     # The figures of NUMERICS: poor beyond the rank, unless the choice goes on with a purpose.
     rows = np.random.default_rng(0).standard_normal((500, 16))
@@ -495,7 +502,7 @@ def test_other_orders_and_comparisons_on_a_device(monkeypatch):
 
 def test_memory_for_similarities_that_are_not_kept():
     chosen = vm.select(list(ROWS), 6, rbf, compare=False, memory="1 kB")
-    assert any("computed anew at every look" in note for note in chosen.notes)
+    assert values(chosen, "similarities-computed-anew") == {"n": 70, "k": 6}
     assert (chosen.indices == vm.select(list(ROWS), 6, rbf, compare=False).indices).all()
 
 
@@ -533,8 +540,12 @@ def test_comparisons_that_take_long_are_left_out_and_said(monkeypatch):
     chosen = vm.select(ROWS, 10)
     assert list(chosen.comparison) == ["vendi"]
     assert chosen.whole is None
-    assert "facility location" in chosen.notes[-1]
-    assert "the whole collection" in chosen.notes[-1]
+    assert values(chosen, "not-compared")["methods"][-2:] == ("random", "whole")
+    assert chosen.to_dict()["notes"][-1]["option"] == "compare"
+    assert chosen.summary().endswith(
+        " random choice, the whole collection. compare=[…] asks for them by name."
+    )
+    assert chosen.summary("page").endswith(" random choice, the whole collection.")
     asked = vm.select(ROWS, 10, compare="facility")
     assert list(asked.comparison) == ["vendi", "facility"]
     assert asked.whole is None

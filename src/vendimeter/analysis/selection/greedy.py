@@ -23,6 +23,7 @@ import numpy as np
 from vendimeter.analysis.selection.items import Items
 from vendimeter.analysis.selection.rules import Rules
 from vendimeter.data.devices import move, namespace, to_host
+from vendimeter.present.notes import Advice, Note
 from vendimeter.solvers.plan import SLOW
 from vendimeter.spectrum import Eigenvalues
 from vendimeter.threads import workers
@@ -44,8 +45,8 @@ class Objective(ABC):
         An upper bound of every gain.
     rough : bool
         Whether `bound` is cheaper than `evaluate`, and not exact.
-    notes : list of str
-        Remarks for the user on how it was computed.
+    notes : list of Note
+        What the user should know of how it was computed.
     """
 
     ceiling: float
@@ -53,7 +54,7 @@ class Objective(ABC):
 
     def __init__(self, items: Items):
         self.items = items
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
 
     @abstractmethod
     def evaluate(self, index: np.ndarray) -> np.ndarray:
@@ -131,7 +132,7 @@ class Choice:
     gains: np.ndarray
     exact: bool = True
     copies: int = 0
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 class Worth:
@@ -222,12 +223,14 @@ class Greedy:
             if self._operations > self._operations_limit and choice.exact:
                 choice.exact = False
                 sample = sample_size(self._items.n, k)
-                choice.notes.append(
-                    f"the last {k - self._step:,} items are each the best of {sample:,} drawn at random, not of all "
-                    "(stochastic greedy): a full search would have taken too long; exact=True makes it"
-                    if self._step
-                    else f"every item is the best of {sample:,} drawn at random, not of all (stochastic greedy)"
-                )
+                drawn = f"the best of {sample:,} drawn at random, not of all (stochastic greedy)"
+                text, advice = f"Every item is {drawn}.", None
+                if self._step:
+                    text = f"The last {k - self._step:,} items are each {drawn}: "
+                    text += "a full search would have taken too long."
+                    advice = Advice("{} makes it.", "exact", "True")
+                values = {"items": k - self._step, "candidates": sample}
+                choice.notes.append(Note("stochastic-greedy", text, values, advice))
             item, worth = self._best_of_all() if choice.exact else self._best_in_sample()
             if self._objective.switch(float(self._bounds[item])):
                 self._void_bounds()
@@ -238,9 +241,10 @@ class Greedy:
         choice.notes += self._objective.notes + self._items.notes
         if choice.copies:
             copies = "is a copy of another" if choice.copies == 1 else "are copies of others"
-            choice.notes.append(
-                f"{choice.copies:,} of the chosen items {copies} chosen before: there was nothing else left"
+            text = (
+                f"{choice.copies:,} of the chosen items {copies} chosen before: there was nothing else left."
             )
+            choice.notes.append(Note("copies", text, {"copies": choice.copies}))
         return choice
 
     def _void_bounds(self) -> None:

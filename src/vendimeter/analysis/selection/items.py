@@ -18,6 +18,7 @@ import numpy as np
 from vendimeter.data.arrays import BLOCK_BYTES, blocks
 from vendimeter.data.devices import DEVICE_BYTES, evened, move, namespace, to_host, transposed
 from vendimeter.errors import InputError
+from vendimeter.present.notes import Note
 from vendimeter.similarity import Features, Pairwise, Similarity, span
 from vendimeter.threads import run
 
@@ -68,7 +69,7 @@ class Items(ABC):
         self.bulk = True
         self.threads = 1
         self.scatter: np.ndarray | None = None
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
 
     @property
     @abstractmethod
@@ -255,10 +256,11 @@ class _SimilarityItems(Items):
             self._cache = np.empty((similarity.n, k))
             self._cached_columns = np.zeros(similarity.n, dtype=np.int64)
         elif not is_matrix:
-            self.notes.append(
-                f"similarities with the chosen items were computed anew at every look: {similarity.n:,} × {k:,} of "
-                "them take more than half of the memory"
+            text = (
+                f"Similarities with the chosen items were computed anew at every look: {similarity.n:,} × {k:,} of "
+                "them take more than half of the memory."
             )
+            self.notes.append(Note("similarities-computed-anew", text, {"n": similarity.n, "k": k}))
         user_function = isinstance(similarity, Pairwise) and not similarity.trusted
         self.bulk = not user_function
         self._symmetrize = user_function and similarity.policy.symmetrize

@@ -17,6 +17,7 @@ from vendimeter.analysis.selection.rules import Rules
 from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.errors import TooLargeError
 from vendimeter.options import generator
+from vendimeter.present.notes import Note
 from vendimeter.similarity import FeatureRows, Features, Matrix, Pairwise, Similarity
 from vendimeter.solvers.groups import materialize_for_subsets, subset_scores
 from vendimeter.solvers.plan import EXACT_SIDE
@@ -328,10 +329,11 @@ class LogDet(Objective):
         if self._eigenbasis is not None or best > SPAN_FLOOR:
             return False
         count = len(self.items.chosen)
-        self.notes.append(
-            f"after {count:,} {'item' if count == 1 else 'items'} none was left outside their span, where every "
-            "determinant is 0; from there on the product of the eigenvalues other than 0 was made as large as possible"
+        text = (
+            f"After {count:,} {'item' if count == 1 else 'items'} none was left outside their span, where every "
+            "determinant is 0; from there on the product of the eigenvalues other than 0 was made as large as possible."
         )
+        self.notes.append(Note("beyond-the-span", text, {"items": count}))
         self._eigenbasis, self.rough, self.ceiling = Eigenbasis(self.items), False, math.inf
         self._eigenbasis.update()
         return True
@@ -367,9 +369,10 @@ class Facility(Objective):
         self._similarities: np.ndarray | None = None
         self._point_columns: np.ndarray | None = None
         if size < items.n:
-            self.notes.append(
-                f"facility location represents {size:,} items that were drawn at random, not all {items.n:,}"
+            text = (
+                f"Facility location represents {size:,} items that were drawn at random, not all {items.n:,}."
             )
+            self.notes.append(Note("represented-sample", text, {"represented": size, "n": items.n}))
         self._similarities_with_points = items.similarities_with(self._points)
         is_direct = isinstance(items.similarity, Matrix) or (items.similarity.like is not None and items.bulk)
         if not is_direct and 8 * items.n * size <= memory // 2:

@@ -7,7 +7,7 @@ with as many items, and the score of the whole collection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.errors import InputError, TooLargeError
 from vendimeter.messages import brief, unknown
 from vendimeter.options import COSINE, SEED, as_number, generator
+from vendimeter.present.notes import Advice, Audience, Note, sentences
 from vendimeter.present.numbers import order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen
@@ -75,7 +76,7 @@ class Selection(Result):
         The score of the whole collection; None if it was not computed.
     exact_greedy : bool
         Whether every step took the best item of all, and not of a random sample.
-    notes : tuple of str
+    notes : tuple of Note
         What else there is to know: samples, copies, what was not compared.
     sizes : ndarray of int
         Numbers of items up to k …
@@ -109,7 +110,7 @@ class Selection(Result):
     random_std: float
     whole: Score | None
     exact_greedy: bool
-    notes: tuple[str, ...] = field(repr=False)
+    notes: tuple[Note, ...] = field(repr=False)
     sizes: np.ndarray = field(repr=False)
     curves: dict[str, np.ndarray] = field(repr=False)
     gains: np.ndarray = field(repr=False)
@@ -129,8 +130,8 @@ class Selection(Result):
             counts[label] = counts.get(label, 0) + 1
         return counts
 
-    def summary(self) -> str:
-        """What was chosen, what score that has, and what others have."""
+    def summary(self, audience: Audience = "python") -> str:
+        """What was chosen, what score that has, and what others have; with advice for those who read it."""
         score = f"a Vendi Score{order_suffix(self.score.q, order_name)} of {short_number(self.score)}"
         phrases = [f"{self.k:,} of {self.n:,} items, chosen by {NAMES[self.method]}: {score}"]
         others = [
@@ -144,7 +145,7 @@ class Selection(Result):
             phrases.append(f"all items have {short_number(self.whole)}")
         if self.quality is not None:
             phrases.append(f"mean quality {short_number(float(self.quality.mean()))}")
-        return "; ".join([*phrases, *self.notes]) + "."
+        return " ".join(["; ".join(phrases) + ".", *sentences(self.notes, audience)])
 
     def _columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"item": self.indices, "gain": self.gains}
@@ -335,7 +336,7 @@ def selection_of(
         if WHOLE in names:
             rivals.whole = _score_whole(diversity, order, limit)
     if WHOLE in names and rivals.whole is None:
-        rivals.left_out.append("the whole collection")
+        rivals.left_out.append(WHOLE)
     curves = {name: rivals.curves[name] for name in METHODS if name in rivals.curves} | {method: curve}
     if method == "random" and "random" in rivals.curves:
         curves["random"] = rivals.curves["random"]
@@ -349,7 +350,7 @@ def selection_of(
         rivals.random_std,
         rivals.whole,
         choice.exact,
-        _add_notes(choice.notes, rivals, limit, item_qualities is not None),
+        (*choice.notes, *_notes_on_rivals(rivals, limit, item_qualities is not None)),
         frozen(sizes),
         {name: frozen(curves[name]) for name in METHODS if name in curves},
         frozen(choice.gains),
@@ -399,13 +400,15 @@ def _chosen_labels(rules: Rules, order: np.ndarray) -> tuple[Hashable, ...] | No
     return tuple(rules.labels[g] for g in rules.group[order].tolist())
 
 
-def _add_notes(notes: list[str], rivals: _Rivals, limit: _Limit | None, quality: bool) -> tuple[str, ...]:
+def _notes_on_rivals(rivals: _Rivals, limit: _Limit | None, quality: bool) -> Iterator[Note]:
+    """What to know of the comparison with other methods."""
     if quality and rivals.curves:
-        notes = [*notes, "the other methods chose without regard to quality"]
+        yield Note("quality-not-compared", "The other methods chose without regard to quality.")
     if limit is not None and rivals.left_out:
-        names = ", ".join(rivals.left_out)
-        notes = [*notes, f"not computed, {limit.reason}: {names}; compare=[…] asks for them by name"]
-    return tuple(notes)
+        names = ", ".join(NAMES.get(name, "the whole collection") for name in rivals.left_out)
+        text = f"Not computed, {limit.reason}: {names}."
+        advice = Advice("{} asks for them by name.", "compare", "[…]")
+        yield Note("not-compared", text, {"methods": tuple(rivals.left_out)}, advice)
 
 
 # ----------------------------------------------------------------------------------------------- comparison with others
@@ -517,7 +520,7 @@ def _compare_methods(
         draws = RANDOM_DRAWS if name == "random" else 1
         draws = draws if limit is None else limit.draws(name, request, draws)
         if not draws:
-            rivals.left_out.append(NAMES[name])
+            rivals.left_out.append(name)
             continue
         curves = []
         for i, order in enumerate(_draw_choices(name, request, draws)):
