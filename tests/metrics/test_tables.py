@@ -98,7 +98,7 @@ def test_groups_of_texts_are_averaged():
     assert row["corpus_bleu"] is None
     first = [[group[0]] * 3 for group in GROUPS]
     assert table["first"]["corpus_bleu"] == metrics.corpus_bleu(first, GROUPS, groups=True)
-    assert any("means over groups" in note for note in table.notes)
+    assert any(note.kind == "means-over-groups" for note in table.notes)
     cell = table.cells[0][-1]
     errors = np.std([vm.score(g, "ngram") for g in GROUPS], ddof=1) / math.sqrt(3)
     assert cell.spread == pytest.approx(errors, rel=1e-9)
@@ -121,9 +121,10 @@ def test_molecules_that_are_none_count_for_validity_alone():
     assert row["novelty"] == pytest.approx(2 / 3)
     valid = [text for text in smiles if text != "C(C"]
     assert row["vendi_score"] == vm.score(valid, "morgan")
-    assert "1 of the 5 samples of 'x' are no molecules; n and all figures but Valid" in table.notes[0]
+    assert table.notes[0].kind == "no-molecules"
+    assert table.notes[0].values == {"collection": "x", "left_out": 1, "n": 5}
     compared = metrics.table({"x": valid}, "morgan", reference=["CCO", "C(C"], metrics=["molecules"])
-    assert compared.notes == ("1 of the 2 samples of the reference are no molecules; they are left out.",)
+    assert [note.values for note in compared.notes] == [{"collection": None, "left_out": 1, "n": 2}]
 
 
 def test_probabilities_by_kernel_or_beside_vectors():
@@ -203,7 +204,8 @@ def test_named_after_the_paper_and_on_request():
     curve = metrics.precision_recall_curve(collections["model"], REAL, clusters=5, runs=2)
     assert (row["f_precision"], row["f_recall"]) == (curve.f_precision, curve.f_recall)
     assert table["real"]["f_recall"] is None
-    assert any("Birthday paradox: the interval of the sampling error" in note for note in table.notes)
+    assert table.notes[-1].kind == "plus-minus"
+    assert table.notes[-1].values["Birthday paradox"] == "the interval of the sampling error"
     # Nothing collides: an infinite figure and one end of its interval.
     separate = metrics.table(
         {"x": REAL}, metrics=["birthday_paradox"], options={"birthday_paradox": {"threshold": 1}}
@@ -211,7 +213,7 @@ def test_named_after_the_paper_and_on_request():
     assert separate["x"]["birthday_paradox"] == np.inf
     assert "∞" in separate.to_markdown()
     assert (low := separate.to_dict()["rows"][0]["birthday_paradox_low"]) > 1
-    assert f"where it is ∞, the lower end of the interval is {low:,.4g}." in separate.notes[0]
+    assert separate.notes[0].values == {"column": "Birthday paradox", "low": (low,)}
     shared = {**options["grid_coverage"], "quality": np.ones(len(REAL))}
     with pytest.raises(InputError, match="no QD-score in a table"):
         metrics.table({"x": REAL}, metrics=["grid_coverage"], options={"grid_coverage": shared})
@@ -277,7 +279,7 @@ def test_molecules_are_compared_by_the_kernel_of_molecules():
     )
     expected = metrics.molecules(["CCO", "CCC"], ["CCN"], kernel="maccs")
     assert table["x"]["nearest_similarity"] == expected.nearest_similarity
-    assert table.notes[0].startswith("1 of the 2 samples of the reference are no molecules")
+    assert table.notes[0].values == {"collection": None, "left_out": 1, "n": 2}
 
 
 def test_probabilities_of_what_is_no_molecule_are_left_out():
@@ -333,11 +335,11 @@ def test_groups_of_which_some_are_small_and_metrics_of_all_texts():
     assert result["pairwise_bleu"] == metrics.pairwise_bleu(groups, groups=True)
     distance = metrics.frechet_distance(lengths(flat), lengths(all_texts))
     assert result["frechet_distance"] == pytest.approx(distance, rel=1e-9)
-    assert table.notes[1:] == (
-        "IntDiv, Self-BLEU, VS: means over groups, and ± is their standard error.",
-        "Pairwise BLEU, FD: of all groups together.",
-        "Groups that are too small for a figure are left out of its mean.",
-    )
+    assert [(note.kind, dict(note.values)) for note in table.notes[1:]] == [
+        ("means-over-groups", {"columns": ("IntDiv", "Self-BLEU", "VS")}),
+        ("all-groups-together", {"columns": ("Pairwise BLEU", "FD")}),
+        ("small-groups-left-out", {}),
+    ]
 
 
 def test_tokens_have_no_compression_ratio():
@@ -559,9 +561,9 @@ def test_functions_of_ones_own():
 def test_what_stands_behind_plus_minus_is_what_the_function_says():
     own_metrics = {"mine": lambda rows: metrics.kernel_distance(rows, REAL), "inception_score": None}
     table = metrics.table({"x": MODEL[:50]}, metrics=own_metrics, probabilities={"x": ROWS})
-    assert table.notes == (
-        "± is, for mine: the interval of the sampling error; for IS: the standard deviation over splits.",
-    )
+    assert [str(note) for note in table.notes] == [
+        "± is, for mine: the interval of the sampling error; for IS: the standard deviation over splits."
+    ]
 
 
 def test_titles_of_ones_own_and_the_place_of_the_score():
@@ -594,16 +596,16 @@ def test_one_text_a_group_has_no_self_bleu():
     assert table["greedy"]["self_bleu"] is None
     assert table["greedy"]["vendi_score"] == pytest.approx(1)
     alone = metrics.table({"greedy": single}, "ngram", groups=True, metrics=["self_bleu"])
-    assert not any("Self-BLEU" in note for note in alone.notes)  # nothing is there to say anything of
+    assert alone.notes[0].values == {"columns": ("VS",)}  # nothing is there to say anything of
 
 
 def test_what_the_figures_leave_open_is_noted():
     small = metrics.table({"x": MODEL[:6]}, reference=REAL[:5], metrics=["frechet_distance"])
-    assert any("as few as 5 items in 6 columns" in note for note in small.notes)
+    assert {"n": 5, "columns": 6} in [note.values for note in small.notes if note.kind == "few-items"]
     enough = metrics.table({"x": MODEL}, reference=REAL, metrics=["frechet_distance"])
-    assert not any("as few as" in note for note in enough.notes)
+    assert not any(note.kind == "few-items" for note in enough.notes)
     unused = metrics.table({"x": CAPTIONS}, "ngram", reference=CAPTIONS[:2])
-    assert any("Nothing here compares with the reference" in note for note in unused.notes)
+    assert any(note.kind == "reference-unused" for note in unused.notes)
 
 
 def test_options_reach_the_metric():
@@ -641,7 +643,7 @@ def test_bounds_of_an_approximate_score_are_shown():
     assert (cell.value, cell.low, cell.high) == (result, *result.bounds)
     assert cell.low < cell.high
     assert cell.spread == max(cell.high - cell.value, cell.value - cell.low) > result.half_width
-    assert table.notes == ("± is, for rough: the bounds of the computation.",)
+    assert [note.values for note in table.notes] == [{"rough": "the bounds of the computation"}]
     assert {"rough_low", "rough_high", "vendi_score_low", "vendi_score_high"} <= set(table.to_frame().columns)
 
 
@@ -724,7 +726,7 @@ def test_plain_values_are_ready_for_json():
     as_json = json.loads(json.dumps(two_rows().to_dict()))
     assert as_json["rows"][1]["frechet_distance"] is None
     assert as_json["rows"][0]["collection"] == NASTY
-    assert any("60 to 80 samples" in note for note in as_json["notes"])
+    assert as_json["notes"][0]["values"] == {"smallest": 60, "largest": 80}
     dates = metrics.table({pd.Timestamp("2020"): REAL, ("a", 1): REAL}, metrics=[])
     rows = json.loads(json.dumps(dates.to_dict()))["rows"]
     assert [row["collection"] for row in rows] == ["2020-01-01 00:00:00", ["a", 1]]

@@ -47,6 +47,7 @@ from vendimeter.kernels import (
 from vendimeter.messages import about, brief, unknown
 from vendimeter.metrics.features import feature_rows
 from vendimeter.metrics.texts import Grouped, grouped
+from vendimeter.present.notes import Note
 
 __all__ = [
     "CLASSES",
@@ -336,7 +337,7 @@ def table_rows(
     classes: tuple[Any, bool],
     groups: bool | None,
     rng: int,
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[Row], list[Note]]:
     """The rows, each with its reference, and what to note of them; kernels are fitted in place.
 
     `classes` are rows of class probabilities by the names of the collections, and whether they are logits.
@@ -351,7 +352,7 @@ def table_rows(
     unknown_name = next((name for name in probabilities or () if name not in names), None)
     if unknown_name is not None:
         raise unknown("collection (in probabilities)", unknown_name, names)
-    notes: list[str] = []
+    notes: list[Note] = []
     unfitted = tuple(kernels.values())
     rows = []
     for name, collection in collections.items():
@@ -359,7 +360,7 @@ def table_rows(
             own = (probabilities or {}).get(name)
             row, left_out = _row(collection, unfitted, features, own, groups, rng)
         rows.append(replace(row, logits=logits) if name in (probabilities or {}) else row)
-        notes += _left_out_notes(row, left_out, brief(name))
+        notes += _left_out_notes(row, left_out, name)
     for title, kernel in kernels.items():
         if not kernel.fitted:
             kernels[title] = _fit(kernel, rows, rng)
@@ -388,14 +389,15 @@ def table_rows(
     return [replace(row, reference=reference_row) for row in rows], notes
 
 
-def _left_out_notes(row: Row, left_out: int, name: str = "") -> list[str]:
+def _left_out_notes(row: Row, left_out: int, name: Hashable = None) -> list[Note]:
     """A note on what was left out of a collection; without a name, of the reference, which has no row."""
     if not left_out:
         return []
-    share = (
-        f"{left_out:,} of the {length(row.original):,} samples of {name or 'the reference'} are no molecules"
-    )
-    return [f"{share}; {'n and all figures but Valid are of the others' if name else 'they are left out'}."]
+    n = length(row.original)
+    whose = "the reference" if name is None else brief(name)
+    then = "they are left out" if name is None else "n and all figures but Valid are of the others"
+    text = f"{left_out:,} of the {n:,} samples of {whose} are no molecules; {then}."
+    return [Note("no-molecules", text, {"collection": name, "left_out": left_out, "n": n})]
 
 
 def _fit(kernel: Kernel, rows: Sequence[Row], rng: int) -> Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from vendimeter.metrics.inputs import (
 from vendimeter.metrics.registry import METRICS, SCORE, Entry, cell_of, check_options, columns_of
 from vendimeter.options import COSINE, SEED, check_flag, check_progress, check_rng, whole_number
 from vendimeter.present import tables
+from vendimeter.present.notes import Advice, Note, sentences
 from vendimeter.present.plain import plain
 from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import DIGITS, OVER_GROUPS, Cell, Column, data_frame
@@ -47,7 +48,7 @@ class Table:
         What is shown: `name` in a frame, `title` for people, `better` "up", "down" or "".
     cells : tuple of tuple of Cell
         The figures, a row a collection: `value` (None where there is none), `low` and `high` where an error is known.
-    notes : tuple of str
+    notes : tuple of Note
         What a reader should know: sizes that differ, items left out, what stands behind ±.
     reference : str or other name, optional
         The collection that the others are compared with, if it is one of them.
@@ -56,7 +57,7 @@ class Table:
     names: tuple[Hashable, ...]
     columns: tuple[Column, ...]
     cells: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     reference: Hashable = None
 
     def __getitem__(self, name: Hashable) -> dict[str, float | int | None]:
@@ -70,7 +71,7 @@ class Table:
         """Plain values ready for JSON: a list of rows, and the notes."""
         columns = self._columns()
         rows = [{name: plain(values[i]) for name, values in columns.items()} for i in range(len(self.names))]
-        return {"rows": rows, "notes": list(self.notes)}
+        return {"rows": rows, "notes": plain(self.notes)}
 
     def to_frame(self) -> Any:
         """A pandas frame with one row a collection.
@@ -110,9 +111,15 @@ class Table:
         best : bool
             Whether the best figure of each column is bold; a collection that is the reference takes no part.
         """
-        texts = self._cell_texts(digits)
-        text = tables.markdown(self.names, self.columns, texts, best=best, apart=self._reference_row)
-        return text + "".join(f"\n{tables.markdown_escaped(note)}\n" for note in self.notes)
+        text = tables.markdown(
+            self.names,
+            self.columns,
+            self.cells,
+            digits=whole_number(digits, "digits"),
+            best=best,
+            apart=self._reference_row,
+        )
+        return text + "".join(f"\n{tables.markdown_escaped(note)}\n" for note in sentences(self.notes))
 
     def to_latex(
         self,
@@ -139,26 +146,23 @@ class Table:
             raise InputError(
                 f"label={brief(label)}; expected letters, digits and the marks : . / + - _ alone, such as 'tab:models'."
             )
-        texts = self._cell_texts(digits)
         text = tables.latex(
             self.names,
             self.columns,
-            texts,
+            self.cells,
+            digits=whole_number(digits, "digits"),
             best=best,
             apart=self._reference_row,
             caption=caption,
             label=label,
         )
-        return text + "".join(f"% {tables.latex_escaped(note)}\n" for note in self.notes)
-
-    def _cell_texts(self, digits: int) -> list[list[tuple[str, str]]]:
-        return tables.grid(self.columns, self.cells, whole_number(digits, "digits"))
+        return text + "".join(f"% {tables.latex_escaped(note)}\n" for note in sentences(self.notes))
 
     def __repr__(self) -> str:
-        return tables.plain_text(self.names, self.columns, self._cell_texts(DIGITS), self.notes)
+        return tables.plain_text(self.names, self.columns, self.cells, sentences(self.notes))
 
     def _repr_html_(self) -> str:
-        return tables.html_page(self.names, self.columns, self._cell_texts(DIGITS), self.notes)
+        return tables.html_page(self.names, self.columns, self.cells, sentences(self.notes))
 
 
 def table(
@@ -376,15 +380,14 @@ def is_reference(row: Row, rows: Sequence[Row]) -> bool:
     return row.reference is None and any(other.reference is not None for other in rows)
 
 
-def caveats(chosen: Mapping[str, Any], rows: Sequence[Row], reference: Any) -> list[str]:
+def caveats(chosen: Mapping[str, Any], rows: Sequence[Row], reference: Any) -> Iterator[Note]:
     """Notes on the choice of metrics: a reference that none uses, and Fréchet distances of too few items."""
     entries = [metric for metric in chosen.values() if isinstance(metric, Entry)]
-    notes = []
     if reference is not None and not any(entry.reference or entry.name == "molecules" for entry in entries):
-        notes.append(
-            "Nothing here compares with the reference: name such metrics in metrics=, or what turns samples into "
-            "vectors in features=."
+        advice = Advice(
+            "Name such metrics in metrics=, or what turns samples into vectors in {}.", "features"
         )
+        yield Note("reference-unused", "Nothing here compares with the reference.", advice=advice)
     if any(entry.name == "frechet_distance" for entry in entries):
         pairs = [(row.vectors, row.reference.vectors) for row in rows if row.reference is not None]
         shapes = [
@@ -393,11 +396,11 @@ def caveats(chosen: Mapping[str, Any], rows: Sequence[Row], reference: Any) -> l
         ]
         if any(n <= columns for n, columns in shapes):
             n, columns = min(shapes)
-            notes.append(
+            text = (
                 f"FD is of as few as {n:,} items in {columns:,} columns: with no more items than columns its "
                 "bias can outweigh the difference."
             )
-    return notes
+            yield Note("few-items", text, {"n": n, "columns": columns})
 
 
 def compute_cells(metric: Any, title: str, row: Row, options: dict[str, Any]) -> list[Cell]:

@@ -1,8 +1,8 @@
 """Tables of results as text: CSV, LaTeX, Markdown, HTML and plain columns.
 
 There are two kinds. A table of figures has rows of `Cell` under `Column`: numbers with what stands behind their ±, and
-columns of which some are better when they are larger; it is drawn up by `grid` and written by `markdown`, `latex`,
-`html_page` and `plain_text`. A `Sheet` has columns of any values, as the command prints them; it is written by
+columns of which some are better when they are larger; it is written by `markdown`, `latex`, `html_page` and
+`plain_text`. A `Sheet` has columns of any values, as the command prints them; it is written by
 `as_csv`, `as_markdown` and `as_latex`, with the texts of `cells_of` for people.
 
 Names and texts are the user's, and never markup.
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vendimeter.optional import require
+from vendimeter.present.notes import Note
 from vendimeter.present.text import (
     html_escaped,
     label_as_text,
@@ -156,19 +157,20 @@ def grid(
 
 
 def best_of(
-    columns: Sequence[Column], texts: list[list[tuple[str, str]]], apart: int | None
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], digits: int, apart: int | None
 ) -> list[set[int]]:
-    """For each column the rows with the best figure as it is shown, where there is a better and a worse.
+    """For each column the rows with the best figure, rounded as it is shown, where there is a better and a worse.
 
     The row that is set `apart`, that of the reference, takes no part.
     """
     best_rows: list[set[int]] = []
     for j, column in enumerate(columns):
-        values = {i: row[j][0].replace(",", "").replace("∞", "inf") for i, row in enumerate(texts)}
+        decimals = decimals_of([row[j] for row in rows], digits)
+        values = {i: row[j].value for i, row in enumerate(rows) if i != apart}
         comparable = {
-            i: float(value.replace("−", "-"))
+            i: round(value, decimals)
             for i, value in values.items()
-            if value not in ("", "–") and i != apart
+            if value is not None and not math.isnan(value)
         }
         if not column.better or len(set(comparable.values())) < 2:
             best_rows.append(set())
@@ -178,25 +180,31 @@ def best_of(
     return best_rows
 
 
-def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: Sequence[int]) -> list[str]:
+def notes_on(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: Sequence[int]
+) -> Iterator[Note]:
     """What a reader of the figures should know; `groups` are the sizes of the groups of texts, where there are any."""
-    notes = []
     sizes = [int(row[0].value or 0) for row in rows]
-    if min(sizes) < max(sizes):
-        notes.append(
-            f"The collections have {min(sizes):,} to {max(sizes):,} samples, and scores and distances depend on that; "
+    smallest, largest = min(sizes), max(sizes)
+    if smallest < largest:
+        text = (
+            f"The collections have {smallest:,} to {largest:,} samples, and scores and distances depend on that; "
             "compare samples of one size."
         )
+        yield Note("sizes-differ", text, {"smallest": smallest, "largest": largest})
     if groups:
         titles: dict[bool, list[str]] = {True: [], False: []}
         for j, column in enumerate(columns[1:], 1):
             if any(row[j].value is not None for row in rows):
                 titles[any(row[j].behind == OVER_GROUPS for row in rows)].append(column.title)
-        notes.append(f"{', '.join(titles[True])}: means over groups, and ± is their standard error.")
+        text = f"{', '.join(titles[True])}: means over groups, and ± is their standard error."
+        yield Note("means-over-groups", text, {"columns": tuple(titles[True])})
         if titles[False]:
-            notes.append(f"{', '.join(titles[False])}: of all groups together.")
+            text = f"{', '.join(titles[False])}: of all groups together."
+            yield Note("all-groups-together", text, {"columns": tuple(titles[False])})
         if min(groups) < 2:
-            notes.append("Groups that are too small for a figure are left out of its mean.")
+            text = "Groups that are too small for a figure are left out of its mean."
+            yield Note("small-groups-left-out", text)
     spread_meanings = {
         column.title: row[j].behind
         for row, texts in zip(rows, grid(columns, rows, DIGITS), strict=True)
@@ -205,12 +213,15 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
     }
     for j, column in enumerate(columns):
         lower_ends = [row[j].low for row in rows if row[j].value == math.inf]
-        lows = [f"{low:,.4g}" for low in lower_ends if low is not None and math.isfinite(low)]
+        lows = tuple(low for low in lower_ends if low is not None and math.isfinite(low))
         if lows:
             ends = "end of the interval is" if len(lows) == 1 else "ends of the intervals are"
-            notes.append(f"{column.title}: where it is ∞, the lower {ends} {', '.join(lows)}.")
-    listed = [f"{title}: {behind}" for title, behind in spread_meanings.items()]
-    return notes + ([f"± is, for {'; for '.join(listed)}."] if listed else [])
+            shown = ", ".join(f"{low:,.4g}" for low in lows)
+            text = f"{column.title}: where it is ∞, the lower {ends} {shown}."
+            yield Note("infinite", text, {"column": column.title, "low": lows})
+    if spread_meanings:
+        listed = "; for ".join(f"{title}: {behind}" for title, behind in spread_meanings.items())
+        yield Note("plus-minus", f"± is, for {listed}.", spread_meanings)
 
 
 # ------------------------------------------------------------------------------------- formats of tables of figures
@@ -219,13 +230,15 @@ def notes_on(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], groups: 
 def markdown(
     names: Sequence[object],
     columns: Sequence[Column],
-    texts: list[list[tuple[str, str]]],
+    rows: Sequence[Sequence[Cell]],
     *,
+    digits: int,
     best: bool,
     apart: int | None = None,
 ) -> str:
     """A table in GitHub's Markdown."""
-    bold = best_of(columns, texts, apart) if best else [set() for _ in columns]
+    texts = grid(columns, rows, digits)
+    bold = best_of(columns, rows, digits, apart) if best else [set() for _ in columns]
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
@@ -242,15 +255,17 @@ def markdown(
 def latex(
     names: Sequence[object],
     columns: Sequence[Column],
-    texts: list[list[tuple[str, str]]],
+    rows: Sequence[Sequence[Cell]],
     *,
+    digits: int,
     best: bool,
     apart: int | None = None,
     caption: str | None,
     label: str | None,
 ) -> str:
     """A table of LaTeX with the rules of the package booktabs; in a float where it has a caption or a label."""
-    bold = best_of(columns, texts, apart) if best else [set() for _ in columns]
+    texts = grid(columns, rows, digits)
+    bold = best_of(columns, rows, digits, apart) if best else [set() for _ in columns]
 
     def cell(i: int, j: int) -> str:
         value, spread = texts[i][j]
@@ -280,23 +295,25 @@ def _latex_title(title: str) -> str:
 def html_page(
     names: Sequence[object],
     columns: Sequence[Column],
-    texts: list[list[tuple[str, str]]],
+    rows: Sequence[Sequence[Cell]],
     notes: Sequence[str],
 ) -> str:
     """A table for a notebook; all texts are escaped."""
     head = ["", *(column.title + ARROWS[column.better] for column in columns)]
-    rows = [[name, *map(_with_spread, row)] for name, row in zip(names, texts, strict=True)]
-    return html_table(rows, head, named_rows=True) + "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
+    texts = grid(columns, rows, DIGITS)
+    body = [[name, *map(_with_spread, row)] for name, row in zip(names, texts, strict=True)]
+    return html_table(body, head, named_rows=True) + "".join(f"<p>{html_escaped(note)}</p>" for note in notes)
 
 
 def plain_text(
     names: Sequence[object],
     columns: Sequence[Column],
-    texts: list[list[tuple[str, str]]],
+    rows: Sequence[Sequence[Cell]],
     notes: Sequence[str],
 ) -> str:
     """A table for a terminal, in columns of one width."""
     head = ["", *(on_one_line(column.title, 40) + ARROWS[column.better] for column in columns)]
+    texts = grid(columns, rows, DIGITS)
     body = [[on_one_line(name, 40), *map(_with_spread, row)] for name, row in zip(names, texts, strict=True)]
     widths = [max(len(row[j]) for row in [head, *body]) for j in range(len(head))]
     lines = [

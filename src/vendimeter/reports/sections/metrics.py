@@ -21,6 +21,7 @@ from vendimeter.metrics.registry import columns_of
 from vendimeter.metrics.tables import caveats, choose_metrics, compute_cells
 from vendimeter.optional import require
 from vendimeter.options import generator
+from vendimeter.present.notes import Note
 from vendimeter.present.numbers import order_suffix
 from vendimeter.present.plain import plain
 from vendimeter.present.tables import Cell, notes_on
@@ -153,9 +154,9 @@ def section(findings: Findings, reference: Any, features: Any) -> Section:
     # The two sizes are those of all items, and of the groups.
     groups_of_equal_size = not findings.has_several and len(cells) > 2 and len(sizes) == 2
     blocks += [
-        note(text)
-        for text in notes
-        if "± is" not in text and not (groups_of_equal_size and text.startswith("The collections have "))
+        note(one.shown("page"))
+        for one in notes
+        if one.kind != "plus-minus" and not (groups_of_equal_size and one.kind == "sizes-differ")
     ]
     if left_out and any(column.name == "validity" for column in columns):
         blocks.append(note(VALIDITY_HIDDEN))
@@ -178,7 +179,7 @@ def section(findings: Findings, reference: Any, features: Any) -> Section:
 
 def _figures(
     findings: Findings, collections: dict[Hashable, Any], reference: Any, features: Any
-) -> tuple[list[Any], list[list[Any]], list[str]]:
+) -> tuple[list[Any], list[list[Any]], list[Note]]:
     """Columns, cells, and notes of all metrics that apply; the score is known already."""
     kernels, weighted = {"": findings.sample.kernel}, findings.diversity.weights is not None
     seed = findings.diversity.rng
