@@ -57,6 +57,7 @@ def test_pictures_in_order_with_labels_and_names(folder: Path) -> None:
     part = next(PictureFolder(File.of(folder), Broken()).parts(["label"], 100))
     assert list(part.columns) == ["label"]
     assert part.place(2) == repr(str(folder / expected[2]))
+    assert (part.place(2).record, part.place(2).source) == ("", str(folder / expected[2]))
 
 
 def test_the_order_does_not_depend_on_the_file_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ def test_lines_of_text(tmp_path):
     assert (len(captions), captions[0], captions[-1]) == (5, CAPTIONS[0], CAPTIONS[-1])
     assert float(vm.score(captions, "ngram")) == float(vm.score(CAPTIONS, "ngram"))
     assert captions.place(2) == f"line 3 of {str(tmp_path / 'captions.txt')!r}"
+    assert (captions.place(2).record, captions.place(2).source) == ("line 3", str(tmp_path / "captions.txt"))
 
 
 def test_roles_of_a_table(table):

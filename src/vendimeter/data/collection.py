@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from vendimeter.errors import InputError
 from vendimeter.messages import brief, shape_of, unknown
 from vendimeter.present.text import printable
 
-__all__ = ["KINDS", "Broken", "Collection", "joined"]
+__all__ = ["KINDS", "Broken", "Collection", "Place", "joined"]
 
 KEPT = 1000  # records that are remembered by place and reason; more are only counted
 
@@ -33,7 +33,27 @@ KINDS = {
     "table": "match",
 }
 
-Place = Callable[[int], str]
+
+class Place(str):
+    """Where a record was read, as text; `record` is which one it is, and `source` the path of the file it is in.
+
+    Examples
+    --------
+    >>> place = Place("line 7 of 'data/captions.txt'", "line 7", "data/captions.txt")
+    >>> place, place.record, place.source
+    ("line 7 of 'data/captions.txt'", 'line 7', 'data/captions.txt')
+    """
+
+    record: str  # "" where the file is the record, such as a picture
+    source: str  # "" where it was read from no file
+
+    def __new__(cls, text: str, record: str = "", source: str = "") -> Self:
+        """Make the text, with its parts."""
+        place = super().__new__(cls, text)
+        place.record, place.source = record, source
+        return place
+
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -83,7 +103,7 @@ class Collection:
         told_by: str | None = None,
         skipped: Broken | None = None,
         source: str = "",
-        place: Callable[[int], str] | None = None,
+        place: Callable[[int], Place] | None = None,
         nested: bool | None = None,
     ):
         self.samples, self.labels, self.weights, self.ids = samples, labels, weights, ids
@@ -114,9 +134,10 @@ class Collection:
         """Whether each sample is a group by itself: a list of texts that is no list of tags or tokens."""
         return self.kind not in ("tags", "tokens") and self.is_nested
 
-    def place(self, position: int) -> str:
+    def place(self, position: int) -> Place:
         """Where a sample was read, such as "line 7 of 'captions.txt'"."""
-        return self._place(position) if self._place else f"item {position}"
+        item = f"item {position}"
+        return self._place(position) if self._place else Place(item, item)
 
     def __len__(self) -> int:
         column = next(iter(self.samples.values()), ()) if self.is_table else self.samples
@@ -191,7 +212,7 @@ class Collection:
         first = batches[0]
         starts = np.cumsum([0, *map(len, batches)])
 
-        def place(position: int) -> str:
+        def place(position: int) -> Place:
             i = int(np.searchsorted(starts, position, side="right")) - 1
             return batches[i].place(position - int(starts[i]))
 
@@ -336,7 +357,7 @@ class Broken:
             self.records.append((place, reason))
 
 
-def joined(columns: Sequence[Any], name: str, place: Place) -> Any:
+def joined(columns: Sequence[Any], name: str, place: Callable[[int], str]) -> Any:
     """One column of several parts; vectors must agree in their shape."""
     if len(columns) == 1:
         return columns[0]

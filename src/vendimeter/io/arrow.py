@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vendimeter.data import arrow
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.errors import InputError
 from vendimeter.io.packed_batches import Blocks, Limit, Mapped, Messages
 from vendimeter.io.parquet_pages import plan_of
@@ -355,7 +355,7 @@ class HuggingFace(RecordBatches):
                     arrays, names=stored_columns + ["split"] * (len(columns) - len(stored_columns))
                 )
 
-    def _place(self, row: int) -> str:
+    def _place(self, row: int) -> Place:
         first, _, file = self._start(row)
         return file.row(row - first)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.errors import InputError
 from vendimeter.io.sources import File
 from vendimeter.messages import unknown
@@ -29,7 +29,7 @@ class Part:
     """
 
     columns: dict[str, Any]
-    place: Callable[[int], str]
+    place: Callable[[int], Place]
 
 
 class Reader(ABC):
@@ -109,8 +109,8 @@ class Sequential(Reader):
     def records(self) -> Iterator[tuple[Any, Any]]:
         """Records in order, each after what `place` tells its place by; broken ones are reported and left out."""
 
-    def place(self, locator: Any) -> str:
-        """The place of a record, for messages."""
+    def place(self, locator: Any) -> Place:
+        """The place of a record."""
         return self.file.line(locator)
 
     def first(self) -> Any:
@@ -146,6 +146,6 @@ class Sequential(Reader):
             )
 
 
-def record_places(reader: Sequential, locators: Sequence[Any]) -> Callable[[int], str]:
+def record_places(reader: Sequential, locators: Sequence[Any]) -> Callable[[int], Place]:
     """The function from a position in a part to its place; the words are made only for messages."""
     return lambda position: reader.place(locators[position])

@@ -8,13 +8,12 @@ that do not stand for what the others do, molecules and pictures that cannot be 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vendimeter.data.arrays import take
-from vendimeter.data.collection import Place
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part
 from vendimeter.io.text_forms import EXPECTED, numbers, vectors
@@ -39,7 +38,7 @@ FORMS = ("numbers", "vectors")  # what cells may stand for
 Faults = Iterator[str | None]  # what is wrong with each record of a part, None where nothing is
 
 
-def parse_cells(column: Any, name: str, place: Place, forms: Sequence[str] = FORMS) -> Any:
+def parse_cells(column: Any, name: str, place: Callable[[int], str], forms: Sequence[str] = FORMS) -> Any:
     """Texts as the numbers or vectors that they stand for, where all of them do; as they are otherwise."""
     parsed = numbers(column, name, place) if "numbers" in forms else column
     return vectors(parsed, name, place) if "vectors" in forms else parsed
@@ -77,7 +76,7 @@ def first_text_position(cells: Any) -> int:
     return 0
 
 
-def stack_columns(columns: Mapping[str, Any], place: Place) -> np.ndarray:
+def stack_columns(columns: Mapping[str, Any], place: Callable[[int], str]) -> np.ndarray:
     """Columns of numbers side by side, as vectors."""
     arrays = {name: as_numbers(column) for name, column in columns.items()}
     for name, column in columns.items():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Sequential, record_places
 from vendimeter.io.sources import BOM, CHUNK, RECORD_PART, File, count_values, guarded
@@ -97,10 +97,10 @@ class Json(Sequential):
         self.names()
         return list(self._common_fields)
 
-    def place(self, locator: tuple[int, int]) -> str:
+    def place(self, locator: tuple[int, int]) -> Place:
         """The line of a record, and which it is where a line may hold several."""
         record, line = locator
-        return f"record {record} (line {line}) of {self.file}" if record else self.file.line(line)
+        return self.file.place(f"record {record} (line {line})") if record else self.file.line(line)
 
     def records(self) -> Iterator[tuple[tuple[int, int], Any]]:
         """Values with their locators, record and line; in a file of lines the record is 0."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import File
@@ -91,11 +91,12 @@ class PictureFolder(Reader):
                     self._place_of(names),
                 )
 
-    def _place_of(self, names: Sequence[tuple[str, ...]]) -> Callable[[int], str]:
+    def _place_of(self, names: Sequence[tuple[str, ...]]) -> Callable[[int], Place]:
         return lambda i: self._place(names[i])
 
-    def _place(self, name: tuple[str, ...]) -> str:
-        return repr(printable(self._folder.joinpath(*name)))
+    def _place(self, name: tuple[str, ...]) -> Place:
+        path = printable(self._folder.joinpath(*name))
+        return Place(repr(path), source=path)
 
     def _is_usable(self, name: tuple[str, ...]) -> bool:
         path, ending = self._folder.joinpath(*name), _ending(name[-1])
@@ -233,4 +234,7 @@ class PictureFile(Reader):
         folder = path.resolve().parent.name
         values = {"image": path, "label": folder, "id": path.name, "folder": folder}
         columns_read = self.names() if columns is None else columns
-        yield Part({name: [values[name]] for name in columns_read}, lambda _: str(self.file))
+        yield Part(
+            {name: [values[name]] for name in columns_read},
+            lambda _: Place(str(self.file), source=self.file.name),
+        )

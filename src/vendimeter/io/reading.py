@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data.arrays import to_list as plain_list
-from vendimeter.data.collection import KINDS, Broken, Collection, joined
+from vendimeter.data.collection import KINDS, Broken, Collection, Place, joined
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.columns import (
@@ -525,7 +525,7 @@ class ColumnSelection:
 
         places = [part.place for part in parts]  # not the parts, whose columns would stay in memory twice
 
-        def place(position: int) -> str:
+        def place(position: int) -> Place:
             part_index = int(np.searchsorted(ends, position, side="right")) - 1
             return places[part_index](position - int(ends[part_index]))
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vendimeter.data import arrow
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
 from vendimeter.io.sources import LARGEST_RATIO, RAISED, VALUE_BYTES, File
@@ -217,7 +217,7 @@ class RecordBatches(Reader):
         """Whether a column is not that of the samples, so that its lists need not be vectors of one length."""
         return self.uniform_column is not None and name != self.uniform_column
 
-    def _place(self, row: int) -> str:
+    def _place(self, row: int) -> Place:
         return self.file.row(row)
 
     def _folder_of_row(self, row: int) -> Path | None:

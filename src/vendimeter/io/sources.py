@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vendimeter.data.collection import Place
 from vendimeter.errors import EmptyError, InputError
 from vendimeter.messages import brief
 from vendimeter.present.numbers import format_bytes
@@ -144,7 +145,12 @@ class File:
         return cls(path, unpacked_path.suffix.lower() if ending is None else ending)
 
     def __str__(self) -> str:
-        return "standard input" if self.path is None else repr(printable(self.path))
+        return self.name if self.path is None else repr(self.name)
+
+    @property
+    def name(self) -> str:
+        """Its path for people."""
+        return "standard input" if self.path is None else printable(self.path)
 
     @property
     def is_folder(self) -> bool:
@@ -157,13 +163,17 @@ class File:
         path = self.path
         return path is None or is_pipe(path)
 
-    def line(self, number: int) -> str:
-        """The place of a line, for messages."""
-        return f"line {number} of {self}"
+    def place(self, record: str) -> Place:
+        """The place of a record that is called so."""
+        return Place(f"{record} of {self}", record, self.name)
 
-    def row(self, number: int) -> str:
-        """The place of a record of a file without lines, for messages; they count from 0, as arrays do."""
-        return f"row {number} of {self}"
+    def line(self, number: int) -> Place:
+        """The place of a line."""
+        return self.place(f"line {number}")
+
+    def row(self, number: int) -> Place:
+        """The place of a record of a file without lines; they count from 0, as arrays do."""
+        return self.place(f"row {number}")
 
     def open(self) -> Any:
         """The bytes, unpacked where they are gzipped. What can be read once goes on where it was left."""

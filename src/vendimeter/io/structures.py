@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from vendimeter.data.collection import Broken
+from vendimeter.data.collection import Broken, Place
 from vendimeter.data.molecules import MOST_ATOMS, SQUARES, too_many
 from vendimeter.errors import InputError
 from vendimeter.io.base import Part, Reader
@@ -79,11 +79,11 @@ class Sdf(Reader):
         columns_read = names if columns is None else list(columns)
         if self._first is None:
             return
-        rows: list[tuple[str, list[Any]]] = []
+        rows: list[tuple[Place, list[Any]]] = []
         atoms_squared = 0
         entry: _Entry | None = self._first
         while entry is not None:
-            place = f"structure {entry.number} (line {entry.line}) of {self.file}"
+            place = self.file.place(f"structure {entry.number} (line {entry.line})")
             row = self._parse_row(entry, columns_read, place)
             if row is not None:
                 rows.append((place, row))
@@ -238,7 +238,7 @@ def _parse(text: bytes) -> tuple[Any, str]:
         return None, "it is not a valid molecule"
 
 
-def _part(wanted: Sequence[str], rows: list[tuple[str, list[Any]]]) -> Part:
+def _part(wanted: Sequence[str], rows: list[tuple[Place, list[Any]]]) -> Part:
     places = [place for place, _ in rows]
     columns = {name: [row[i] for _, row in rows] for i, name in enumerate(wanted)}
     return Part(columns, lambda i: places[i])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,10 +40,6 @@ PICTURE_BYTES = 900_000  # of all pictures of a report
 SMALL_PNG_BYTES = 1200  # above which JPEG is tried
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".avif")
 NOTHING = "nothing"  # the kind of items of which there is nothing to show
-
-
-_PLACE = re.compile(r"(.+?) of (['\"])(.*)\2", re.DOTALL)  # "line 3 of 'data/captions.txt'"
-_QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -123,16 +118,14 @@ def _namer(samples: Any, size: int) -> Callable[[int], str]:
         return lambda position: f"item {position}"
     if samples.ids is not None:
         return lambda position: str(samples.ids[position])
-    ends = [_PLACE.fullmatch(samples.place(position)) for position in (0, size - 1)]
-    single = len({match and match[3] for match in ends}) == 1
+    single = samples.place(0).source == samples.place(size - 1).source
 
     def name(position: int) -> str:
         place = samples.place(position)
-        match = _PLACE.fullmatch(place)
-        if match is not None:
-            return match[1] if single else f"{match[1]} of {_file_name(match[3])}"
-        quoted = _QUOTED.fullmatch(place)
-        return place if quoted is None else _file_name(quoted[2])
+        if place.record and single:
+            return place.record
+        file = _file_name(place.source)
+        return f"{place.record} of {file}" if place.record else file
 
     return name
 
