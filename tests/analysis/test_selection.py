@@ -545,7 +545,7 @@ def test_comparisons_that_take_long_are_left_out_and_said(monkeypatch):
     assert chosen.summary().endswith(
         " random choice, the whole collection. compare=[…] asks for them by name."
     )
-    assert chosen.summary("page").endswith(" random choice, the whole collection.")
+    assert chosen.summary("terminal").endswith(" random choice, the whole collection.")
     asked = vm.select(ROWS, 10, compare="facility")
     assert list(asked.comparison) == ["vendi", "facility"]
     assert asked.whole is None

@@ -22,7 +22,7 @@ from vendimeter.present.tables import Sheet, as_csv, as_latex, as_markdown
 
 __all__ = ["SCHEMA", "Answer", "Source", "check_target", "emit", "write_atomically"]
 
-SCHEMA = "vendimeter-result-1"  # the name and version of what --json gives; see schema/result-1.json
+SCHEMA = "vendimeter-result-2"  # the name and version of what --json gives; see schema/result-2.json
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ __all__ = ["schema", "schema_text"]
 
 def schema_text() -> str:
     """The JSON Schema of what --json gives, as it is shipped with the package."""
-    return resources.files("vendimeter.cli").joinpath("schema/result-1.json").read_text(encoding="utf-8")
+    return resources.files("vendimeter.cli").joinpath("schema/result-2.json").read_text(encoding="utf-8")
 
 
 @click.command(
     cls=Command,
     short_help="The JSON Schema of what --json gives.",
     examples=[
-        "vendi schema > result-1.json",
-        "vendi score captions.txt --json | check-jsonschema --schemafile result-1.json -",
+        "vendi schema > result-2.json",
+        "vendi score captions.txt --json | check-jsonschema --schemafile result-2.json -",
     ],
 )
 def schema() -> None:

@@ -90,7 +90,7 @@ def select(
     answer = Answer(
         "select",
         result.to_dict(),
-        result.summary("page"),  # what notes advise are options of Python alone
+        result.summary("terminal"),
         sheets,
         work.source_of(files, opened, len(samples)),
         running.seed,

@@ -228,7 +228,7 @@ class Greedy:
                 if self._step:
                     text = f"The last {k - self._step:,} items are each {drawn}: "
                     text += "a full search would have taken too long."
-                    advice = Advice("{} makes it.", "exact", "True")
+                    advice = Advice("{} makes it.", "exact", "True", python_only=True)
                 values = {"items": k - self._step, "candidates": sample}
                 choice.notes.append(Note("stochastic-greedy", text, values, advice))
             item, worth = self._best_of_all() if choice.exact else self._best_in_sample()

@@ -407,7 +407,7 @@ def _notes_on_rivals(rivals: _Rivals, limit: _Limit | None, quality: bool) -> It
     if limit is not None and rivals.left_out:
         names = ", ".join(NAMES.get(name, "the whole collection") for name in rivals.left_out)
         text = f"Not computed, {limit.reason}: {names}."
-        advice = Advice("{} asks for them by name.", "compare", "[…]")
+        advice = Advice("{} asks for them by name.", "compare", "[…]", python_only=True)
         yield Note("not-compared", text, {"methods": tuple(rivals.left_out)}, advice)
 
 
