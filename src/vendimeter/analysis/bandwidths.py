@@ -30,6 +30,7 @@ from vendimeter.errors import InputError
 from vendimeter.kernels import RBF, Kernel, Laplacian, as_kernel
 from vendimeter.messages import brief
 from vendimeter.options import COSINE, SEED, as_number, generator, whole_number
+from vendimeter.present.notes import Note
 from vendimeter.present.numbers import short_number
 from vendimeter.present.progress import Progress
 from vendimeter.present.text import printable
@@ -69,8 +70,9 @@ class Bandwidths(Result):
         The scale that is suggested; NaN where none is.
     score : Score or None
         The score at that scale.
-    reason : str
-        Why this scale, or why none.
+    reason : Note
+        Why this scale ("plateau" or "contrast"), or why none: "alike", "saturated", "identical", or "kernels" where
+        kernels were compared.
     low, high : float
         The informative range: between these scales the score lies above 1.1 and below 0.9 of the highest. NaN where
         there is none, or kernels were compared.
@@ -96,7 +98,7 @@ class Bandwidths(Result):
     most: float
     suggested: float
     score: Score | None
-    reason: str
+    reason: Note
     low: float
     high: float
     median: float
@@ -124,14 +126,14 @@ class Bandwidths(Result):
             listed = ", ".join(
                 f"{name}: {short_number(s)}" for name, s in zip(self.names, self.scores, strict=True)
             )
-            return f"{listed}. {self.reason[:1].upper()}{self.reason[1:]}.{sampled}"
+            return f"{listed}. {self.reason}{sampled}"
         symbol = SYMBOLS[self.parameter]
         text = (
             "No scale is suggested" if self.score is None else f"{symbol} = {self.suggested:.4g} is suggested"
         )
         if self.score is not None:
             text += f", with a score of {short_number(self.score)}"
-        text += f": {self.reason}."
+        text += f". {self.reason}"
         if not math.isnan(self.low):
             text += (
                 f" The score is informative, between {LOW:g} and {HIGH * self.most:,.4g}, from {symbol} = "
@@ -340,27 +342,32 @@ def _vary_scale(
     )
 
 
-def _reason(suggestion: Suggestion, highest: float, symbol: str) -> str:
-    """The reason for a suggestion in words."""
-    if suggestion.rule == "plateau":
-        return (
-            f"from {symbol} = {suggestion.ends[0]:.3g} to {suggestion.ends[1]:.3g} the score changes little, and "
+def _reason(suggestion: Suggestion, highest: float, symbol: str) -> Note:
+    """The reason for a suggestion, by its rule."""
+    rule, value, (start, end) = suggestion.rule, suggestion.value, suggestion.ends
+    if rule == "plateau":
+        text = (
+            f"From {symbol} = {start:.3g} to {end:.3g} the score changes little, and "
             "faster on both sides, as it does where items form groups that lie apart; there it falls by "
-            f"{-suggestion.value:.2g}% for each 1% of the scale"
+            f"{-value:.2g}% for each 1% of the scale."
         )
-    if suggestion.rule == "contrast":
-        return (
-            "no plateau singles a scale out, and at this one the similarities of two items vary most (standard "
-            f"deviation {suggestion.value:.2g})"
+        return Note(rule, text, {"from": start, "to": end, "sensitivity": value})
+    if rule == "contrast":
+        text = (
+            "No plateau singles a scale out, and at this one the similarities of two items vary most (standard "
+            f"deviation {value:.2g})."
         )
-    if suggestion.rule == "alike":
-        return (
-            f"all distances are alike within 1%, so that the score depends on the scale alone, from {highest:,.4g} "
-            "down to 1, and nothing in the items tells where to stop"
+        return Note(rule, text, {"standard_deviation": value})
+    if rule == "alike":
+        text = (
+            f"All distances are alike within 1%, so that the score depends on the scale alone, from {highest:,.4g} "
+            "down to 1, and nothing in the items tells where to stop."
         )
-    if suggestion.rule == "identical":
-        return "all items are identical, and the score is 1 at every scale"
-    return f"at none of the scales does the score lie between {LOW:g} and {HIGH * highest:,.4g}"
+        return Note(rule, text, {"highest": highest})
+    if rule == "identical":
+        return Note(rule, "All items are identical, and the score is 1 at every scale.")
+    text = f"At none of the scales does the score lie between {LOW:g} and {HIGH * highest:,.4g}."
+    return Note(rule, text, {"low": LOW, "high": HIGH * highest})
 
 
 def _sample_items(diversity: Diversity, items: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -413,11 +420,12 @@ def _compare_kernels(
     values = np.array(scores)
     informative = [name for name, score in zip(names, values, strict=True) if LOW <= score <= HIGH * highest]
     nan = math.nan
-    reason = "kernels measure different things, and no number says which is right; " + (
-        f"informative scores, between {LOW:g} and {HIGH * highest:,.4g}, have {', '.join(informative)}"
+    text = "Kernels measure different things, and no number says which is right; " + (
+        f"informative scores, between {LOW:g} and {HIGH * highest:,.4g}, have {', '.join(informative)}."
         if informative
-        else f"none of them has a score between {LOW:g} and {HIGH * highest:,.4g}, where it would be informative"
+        else f"none of them has a score between {LOW:g} and {HIGH * highest:,.4g}, where it would be informative."
     )
+    values_in_text = {"informative": tuple(informative), "low": LOW, "high": HIGH * highest}
     return Bandwidths(
         n,
         size,
@@ -425,7 +433,7 @@ def _compare_kernels(
         highest,
         nan,
         None,
-        reason,
+        Note("kernels", text, values_in_text),
         nan,
         nan,
         nan,
