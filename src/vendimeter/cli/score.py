@@ -17,7 +17,7 @@ from vendimeter.cli.commands import GateError
 from vendimeter.cli.options import Command, Output, Reading, Running, Saving, Similarity, Solving, option
 from vendimeter.errors import InputError
 from vendimeter.messages import brief
-from vendimeter.present.numbers import digits, format_confidence, order_name, order_suffix
+from vendimeter.present.numbers import digits, order_name, order_suffix
 from vendimeter.present.terminal import say
 
 if TYPE_CHECKING:
@@ -415,26 +415,11 @@ def _order_number(q: float) -> float | int:
 
 
 def _describe_score(score: Any) -> str:
-    low, high = score.bounds
-    is_narrow = score.half_width <= 1e-6 * score
-    within = (
-        f"is within {score.half_width:.0e} of that" if is_narrow else f"lies between {low:.6g} and {high:.6g}"
-    )
-    claim = (
-        f"with {format_confidence(score.confidence)} confidence"
-        if score.level == "probabilistic"
-        else score.level
-    )
-    bounds_sentence = f"The exact score {within} ({claim})."
-    if score.level == "none":
-        bounds_sentence = "Nothing is claimed of its error."
-    elif low == high:
-        bounds_sentence = f"The score is exact ({claim})."
     removed = score.diagnostics.get("removed_mass", 0.0)
     projection_sentence = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
     items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
     first = f"Vendi Score{order_suffix(score.q, order_name)}: {score:.4f}"
-    return f"{first}\nAs diverse as {items}, out of {score.n:,}. {bounds_sentence}{projection_sentence}"
+    return f"{first}\nAs diverse as {items}, out of {score.n:,}. {score.claim.shown('terminal')}{projection_sentence}"
 
 
 def _describe_groups(groups: Any) -> tuple[str, list[Sheet]]:

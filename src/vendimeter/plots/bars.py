@@ -16,7 +16,7 @@ from vendimeter.messages import brief
 from vendimeter.options import whole_number
 from vendimeter.plots.style import Display, axes, legend
 from vendimeter.present.colours import GREY, PALETTE
-from vendimeter.present.numbers import order_name, order_suffix, short_number
+from vendimeter.present.numbers import effective_items, order_name, order_suffix, short_number
 from vendimeter.results.score import Score
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _label_shares(ax: Any, score: Score, n: int, top: float) -> None:
     name = f"entropy{order_suffix(score.q, order_name)}"
     ax.set_xlabel("samples, by their share")
     ax.set_ylabel(f"share of the {name}")
-    ax.set_title(f"{short_number(score)} effectively different items of {n:,}", fontsize="medium")
+    ax.set_title(effective_items(short_number(score), n), fontsize="medium")
 
 
 def _item_namer(names: Any, count: int) -> Any:

@@ -12,6 +12,7 @@ __all__ = [
     "clock_time",
     "count_of",
     "digits",
+    "effective_items",
     "floor_percent",
     "format_bounds",
     "format_bytes",
@@ -19,6 +20,7 @@ __all__ = [
     "format_duration",
     "format_number",
     "format_percent",
+    "format_power",
     "format_rounded",
     "format_share",
     "order_name",
@@ -62,6 +64,24 @@ def format_number(value: Any, digits: int = 4) -> str:
     text = format_rounded(float(value), max(0, digits - 1 - math.floor(math.log10(abs(value) or 1))))
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.replace("-", "−" if text.strip("-0.,") else "")
+
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def format_power(value: float) -> str:
+    """A number with one digit, and a power of ten where it is very small or large.
+
+    Examples
+    --------
+    >>> format_power(3e-11), format_power(1e-5), format_power(0.2)
+    ('3·10⁻¹¹', '10⁻⁵', '0.2')
+    """
+    digit, _, exponent = f"{value:.1g}".partition("e")
+    if not exponent:
+        return digit
+    power = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return power if digit == "1" else f"{digit}·{power}"
 
 
 def align_decimals(*values: float, digits: int = 4) -> list[str]:
@@ -162,6 +182,17 @@ def count_of(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
+
+
+def effective_items(number: str, n: int, order: str = "") -> str:
+    """A score as how many items it is worth.
+
+    Examples
+    --------
+    >>> effective_items("1.8899", 3), effective_items("1", 5, " (of order 2)")
+    ('1.8899 effectively different items of 3', '1 effectively different item (of order 2) of 5')
+    """
+    return f"{number} effectively different item{'' if number == '1' else 's'}{order} of {n:,}"
 
 
 def records_left_out(count: int) -> str:

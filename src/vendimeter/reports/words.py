@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from vendimeter.analysis.rarefaction.population import Population
@@ -13,16 +12,11 @@ from vendimeter.reports.document import Paragraph
 from vendimeter.results.score import Score
 
 __all__ = [
-    "claim_words",
     "label_name",
     "note",
     "population_sentence",
     "score_sentence",
 ]
-
-
-_POWER = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d+)\b")
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def label_name(label: Any, length: int = 40) -> str:
@@ -36,19 +30,6 @@ def label_name(label: Any, length: int = 40) -> str:
     return printable(label_as_text(label), length) or "''"
 
 
-def claim_words(score: Score) -> tuple[str, str]:
-    """The score as text, and the claim of its bounds in words."""
-    text = score._claim()
-    number, _, rest = text.partition(" effectively different")
-    words = rest.partition(f" of {score.n:,}")[2].removeprefix(":").removeprefix(",").strip()
-    return number, _POWER.sub(_write_power, words)
-
-
-def _write_power(match: re.Match[str]) -> str:
-    power = str(int(match[2])).translate(_SUPERSCRIPTS)
-    return f"{match[1]}·10{power}" if match[1] != "1" else f"10{power}"
-
-
 def score_sentence(score: Score, *, weighted: bool = False, noun: str = "item") -> str:
     """The score in a sentence, with the bounds of its computation.
 
@@ -60,11 +41,12 @@ def score_sentence(score: Score, *, weighted: bool = False, noun: str = "item") 
     """
     if math.isnan(score):
         return "There is nothing to score."
-    number, bounds = claim_words(score)
-    many = f"{noun}{'' if number == '1' else 's'}"
+    claim = score.claim
+    many = f"{noun}{'' if claim.number == '1' else 's'}"
     by = ", by their weights" if weighted else ""
     order = "" if score.q == 1 else f", at order {order_symbol(score.q)}"
-    return f"As diverse as {number} completely different {many}, out of {score.n:,}{by}{order}; {bounds}."
+    diverse = f"As diverse as {claim.number} completely different {many}, out of {score.n:,}{by}{order}"
+    return f"{diverse}; {claim.shown('page')}."
 
 
 def population_sentence(estimate: Population, *, of: str = "", total: int = 0) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from vendimeter.messages import unknown
 from vendimeter.options import as_number
+from vendimeter.present.notes import Audience
 from vendimeter.present.numbers import (
+    effective_items,
     format_bounds,
     format_confidence,
     format_duration,
     format_number,
+    format_power,
     format_rounded,
     order_name,
     order_suffix,
@@ -36,13 +40,118 @@ from vendimeter.spectrum import Eigenvalues, Level, Spectrum, parse_order
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Profile", "Score", "scored", "to_score"]
+__all__ = ["Claim", "Profile", "Score", "scored", "to_score"]
 
 # A relative half-width up to which bounds are taken for those of rounding …
 ROUNDING = 1e-6
 # … but not of these methods, whose bounds are part of the answer.
 BRACKETING = ("lowrank", "lanczos")
 DEFAULT_SOLVER = Solver()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is claimed of a score: how far off it may be, and how sure that is; and that in words.
+
+    Words have the digits that this leaves. The ends of an interval and the error are rounded outwards, so that what
+    holds for them holds for those that are shown.
+
+    Attributes
+    ----------
+    kind : str
+        "exact"; "rounding", exact but for an error of rounding; "certain", "probable" or "estimate", between bounds
+        that hold for certain, with a probability, or with one that rests on estimated constants; "none", no claim.
+    value : float
+        The score.
+    low, high : float
+        Its bounds; NaN where nothing is claimed.
+    confidence : float
+        The probability with which they hold; NaN where that is not known.
+    error : float
+        Neither is further from the score than this: one digit, rounded up.
+    caveat : str or None
+        Why nothing is claimed.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> claim = vm.score(["a", "b", "b"], "match").claim
+    >>> claim.kind, claim.number
+    ('rounding', '1.8899')
+    """
+
+    kind: Literal["exact", "rounding", "certain", "probable", "estimate", "none"]
+    value: float
+    low: float
+    high: float
+    confidence: float
+    error: float
+    caveat: str | None = None
+
+    @property
+    def number(self) -> str:
+        """The score as text."""
+        if self.kind == "none":
+            return f"about {format_number(self.value, 4)}"
+        if self.interval is None:
+            return format_number(self.value, 5)
+        return format_rounded(self.value, self._decimals)
+
+    @property
+    def interval(self) -> tuple[str, str] | None:
+        """The bounds as text, rounded outwards; None where the score is exact, or nothing is claimed of it."""
+        if self.kind in ("exact", "rounding", "none"):
+            return None
+        return (
+            format_rounded(self.low, self._decimals, ROUND_FLOOR),
+            format_rounded(self.high, self._decimals, ROUND_CEILING),
+        )
+
+    @property
+    def _decimals(self) -> int:
+        """Two digits of the width tell the bounds apart, and where the score lies between them."""
+        if all(number.is_integer() for number in (self.value, self.low, self.high)):
+            return 0
+        width = max(self.high - self.low, math.ulp(self.high))
+        return min(max(0, 1 - math.floor(math.log10(width))), 15)
+
+    def shown(self, audience: Audience = "python") -> str:
+        """The claim for a reader: what follows the score in a sentence, or in the terminal a sentence of its own."""
+        if audience == "terminal":
+            return self._sentence()
+        if self.kind == "exact":
+            return "exact"
+        if self.kind == "rounding":
+            error = format_power(self.error) if audience == "page" else f"{self.error:.1g}"
+            return f"exact up to rounding (±{error})"
+        if self.interval is None:
+            return f"no interval ({self.caveat})" if self.caveat else "no interval"
+        between = "between {} and {}".format(*self.interval)
+        if self.kind == "certain":
+            return f"{between}, for certain"
+        confidence = self._confidence_text
+        if self.kind == "probable":
+            return f"{between} with {confidence}" if confidence else between
+        return f"probably {between} (an estimate: {confidence or 'of unknown confidence'}, if its constants are right)"
+
+    def _sentence(self) -> str:
+        if self.kind == "none":
+            return "Nothing is claimed of its error."
+        if self.kind == "exact":
+            return "The score is exact (deterministic)."
+        if self.interval is None:
+            return f"The exact score is within {self.error:.0e} of that (deterministic)."
+        low, high = self.interval
+        confidence = self._confidence_text
+        level = {
+            "probable": f"with {confidence}" if confidence else "probabilistic",
+            "estimate": "estimated",
+        }.get(self.kind, "deterministic")
+        return f"The exact score lies between {low} and {high} ({level})."
+
+    @property
+    def _confidence_text(self) -> str:
+        return "" if math.isnan(self.confidence) else f"{format_confidence(self.confidence)} confidence"
 
 
 class Score(float):
@@ -159,7 +268,10 @@ class Score(float):
         """
         if math.isnan(self):
             return "no items, and so no score" if self.n == 0 else f"no score of {self.n:,} items"
-        parts = [self._claim()]
+        claim = self.claim
+        order = "" if self.q == 1 else f" (of order {order_name(self.q)})"
+        mark = "," if claim.interval is None else ":"
+        parts = [f"{effective_items(claim.number, self.n, order)}{mark} {claim.shown()}"]
         removed = as_number(self.diagnostics.get("removed_mass"))
         if removed > 0:
             parts.append(f"negative eigenvalues of mass {removed:.2g} were left out")
@@ -172,43 +284,25 @@ class Score(float):
                 parts.append(start + format_duration(seconds))
         return "; ".join(parts)
 
-    def _claim(self) -> str:
-        """The score with its bounds and their confidence in words, without the time it took."""
+    @property
+    def claim(self) -> Claim:
+        """What is claimed of its error, and how sure that is."""
         low, high = self.bounds
-        if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
-            caveat = self.diagnostics.get("caveat")
-            return f"about {self._counted(format_number(self, 4))}, no interval" + (
-                f" ({caveat})" if caveat else ""
-            )
+        caveat = None
         error = max(high - self, self - low, 0.0)
-        if self.level == "deterministic" and self.method not in BRACKETING and error <= ROUNDING * abs(self):
-            rounded_up = Context(prec=1, rounding=ROUND_CEILING).create_decimal(error)
-            rounding = f" up to rounding (±{float(rounded_up):.1g})" if error else ""
-            return f"{self._counted(format_number(self, 5))}, exact{rounding}"
-        # Two digits of the width tell the ends apart, and where the score lies between them.
-        width = max(high - low, math.ulp(high))
-        are_integers = all(float(end).is_integer() for end in (self, low, high))
-        decimals = 0 if are_integers else min(max(0, 1 - math.floor(math.log10(width))), 15)
-        low_text = format_rounded(low, decimals, ROUND_FLOOR)
-        between = f"between {low_text} and {format_rounded(high, decimals, ROUND_CEILING)}"
-        counted = self._counted(format_rounded(self, decimals))
-        if self.confidence >= 1:
-            return f"{counted}: {between}, for certain"
-        confidence_known = not math.isnan(self.confidence)
-        if self.level == "probabilistic":
-            return f"{counted}: {between}" + (
-                f" with {format_confidence(self.confidence)} confidence" if confidence_known else ""
-            )
-        confidence = (
-            f"{format_confidence(self.confidence)} confidence"
-            if confidence_known
-            else "of unknown confidence"
-        )
-        return f"{counted}: probably {between} (an estimate: {confidence}, if its constants are right)"
-
-    def _counted(self, value: str) -> str:
-        order = "" if self.q == 1 else f" (of order {order_name(self.q)})"
-        return f"{value} effectively different item{'' if value == '1' else 's'}{order} of {self.n:,}"
+        if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
+            kind, caveat, error = "none", self.diagnostics.get("caveat"), math.nan
+        elif (
+            self.level == "deterministic" and self.method not in BRACKETING and error <= ROUNDING * abs(self)
+        ):
+            kind = "rounding" if error else "exact"
+        elif self.confidence >= 1:
+            kind = "certain"
+        else:
+            kind = "probable" if self.level == "probabilistic" else "estimate"
+        if math.isfinite(error):
+            error = float(Context(prec=1, rounding=ROUND_CEILING).create_decimal(error))
+        return Claim(kind, float(self), low, high, self.confidence, error, caveat)
 
     def __repr__(self) -> str:
         # A narrow interval is a rounding error; a wide one is part of the answer and shown in full.

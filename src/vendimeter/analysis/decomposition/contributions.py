@@ -14,7 +14,7 @@ from vendimeter.analysis.decomposition.leave_one_out import Removal, removal
 from vendimeter.data.devices import move, namespace, to_host
 from vendimeter.diversity import Diversity, diversity_of
 from vendimeter.options import COSINE, SEED, check_flag, whole_number
-from vendimeter.present.numbers import order_name, order_suffix, short_number
+from vendimeter.present.numbers import effective_items, order_name, order_suffix, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
 from vendimeter.results.score import Score
@@ -218,8 +218,7 @@ class Contributions(Result):
         """The score, the rarest and the most redundant item, in a few sentences."""
         name = f"entropy{order_suffix(self.q, order_name)}"
         n_positive, total = int(np.count_nonzero(self.weights)), float(self.values.sum())
-        items = f"item{'' if short_number(self.score) == '1' else 's'} of {self.n:,}"
-        text = f"{short_number(self.score)} effectively different {items}"
+        text = effective_items(short_number(self.score), self.n)
         if not total:
             return f"{text}: there is no other, and none adds diversity."
         text += (

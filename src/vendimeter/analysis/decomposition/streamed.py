@@ -30,7 +30,7 @@ from vendimeter.io.sources import files_of
 from vendimeter.kernels import Kernel
 from vendimeter.messages import brief, unknown
 from vendimeter.options import check_flag, check_rng, whole_number
-from vendimeter.present.numbers import short_number
+from vendimeter.present.numbers import effective_items, short_number
 from vendimeter.present.progress import Progress
 from vendimeter.results.base import Result, frozen, score_of
 from vendimeter.results.score import Score
@@ -234,7 +234,7 @@ class WrittenContributions(Result):
         """What was written, in a few sentences."""
         files = repr(*self.paths) if len(self.paths) == 1 else f"{len(self.paths):,} files"
         return (
-            f"{short_number(self.score)} effectively different items of {self.rows:,}; what each contributes is "
+            f"{effective_items(short_number(self.score), self.rows)}; what each contributes is "
             f"in {files}. The rarest is row {self.rarest[0]:,}, the most redundant row {self.redundant[0]:,}."
         )
 

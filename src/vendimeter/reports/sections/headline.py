@@ -20,7 +20,7 @@ from vendimeter.present.numbers import (
 from vendimeter.present.plain import plain
 from vendimeter.reports.document import Block, ByOrder, Column, Fact, Facts, Paragraph, Section, Table
 from vendimeter.reports.findings import Findings
-from vendimeter.reports.words import claim_words, label_name, population_sentence, score_sentence
+from vendimeter.reports.words import label_name, population_sentence, score_sentence
 from vendimeter.results.groups import Mean
 
 __all__ = ["facts", "headline", "section"]
@@ -76,18 +76,18 @@ def facts(findings: Findings) -> Facts:
     figures = []
     if findings.has_several:
         for part, profile in list(zip(findings.parts, findings.scores, strict=True))[:4]:
-            value, bounds = claim_words(profile[findings.first_order])
-            meaning = f"{count_of(profile[findings.first_order].n, 'item')}; {bounds}"
+            score = profile[findings.first_order]
+            meaning = f"{count_of(score.n, 'item')}; {score.claim.shown('page')}"
             figures.append(
                 Fact(
                     f"{part.name}: score{order_suffix(findings.first_order)}",
-                    value,
+                    score.claim.number,
                     meaning,
                 )
             )
     else:
         score = findings.score
-        value, bounds = claim_words(score)
+        number, bounds = score.claim.number, score.claim.shown("page")
         name = f"Vendi Score{order_suffix(score.q)}"
         if findings.are_lists:  # the headline's figure comes first
             mean = findings.mean_of_lists
@@ -98,9 +98,9 @@ def facts(findings: Findings) -> Facts:
                     f"the mean over {count_of(mean.units, 'list')}{_error_words(mean)}",
                 )
             )
-            figures.append(Fact("All texts together", value, bounds))
+            figures.append(Fact("All texts together", number, bounds))
         else:
-            figures.append(Fact(name, value, bounds))
+            figures.append(Fact(name, number, bounds))
         share = format_share(float(score) / score.n)
         subject_words = "that of all together" if findings.are_lists else "the score"
         figures.append(Fact("Items", f"{score.n:,}", f"{subject_words} is {share} of their number"))
