@@ -231,12 +231,8 @@ class Input:
     batches: Iterator[Collection]  # the first one among them
     kernel: str | Kernel
     about: str
-    guessed: bool = False
-
-    @property
-    def guessed_kernel(self) -> bool:
-        """Whether the kernel goes by the kind of the samples, because none was asked for."""
-        return not self.about.startswith("compared")
+    guessed: bool = False  # the kind of the samples
+    guessed_kernel: bool = False  # it goes by their kind, because none was asked for
 
     def exceeds_memory(self) -> bool:
         """Whether there are more samples than are kept in memory at once; reads so many batches ahead."""
@@ -294,7 +290,7 @@ def open_input(
         about += " (--kernel changes that)"
     else:
         about += f" (a guess: {first.told_by}; --kind and --kernel change that)"
-    return Input(first, batches, kernel, about, guessed=first.told_by is not None)
+    return Input(first, batches, kernel, about, guessed=first.told_by is not None, guessed_kernel=True)
 
 
 def _guess_inside(lists: Collection) -> None:
