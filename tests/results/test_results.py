@@ -207,10 +207,6 @@ SENTENCES: dict[str, tuple[vm.Score, str]] = {
         "about 66 effectively different items (of order 2) of 10,000, no interval (8 <b> stand in)",
     ),
     "empty": (vm.Score.empty(1.0), "no items, and so no score"),
-    "times that are none": (
-        made(1.0, 1.0, 1.0, method="gram", n=1, diagnostics={"seconds": math.nan, "exact_seconds": "long"}),
-        "1 effectively different item of 1, exact",
-    ),
 }
 
 

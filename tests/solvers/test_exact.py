@@ -371,7 +371,7 @@ def test_a_tolerance_that_cannot_be_met_is_said():
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     with pytest.warns(vm.errors.ToleranceWarning, match="rounding in the given numbers"):
         score = vm.score(X @ X.T, "precomputed", tol=1e-12)
-    assert score.diagnostics["tol"].startswith("not met")
+    assert score.diagnostics.tol.half_width > 1e-12
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -415,7 +415,7 @@ def _order_number(q: float) -> float | int:
 
 
 def _describe_score(score: Any) -> str:
-    removed = score.diagnostics.get("removed_mass", 0.0)
+    removed = score.diagnostics.removed_mass or 0.0
     projection_sentence = f" Negative eigenvalues of mass {removed:.2g} were left out." if removed > 0 else ""
     items = f"{score:.4g} completely different item{'' if f'{score:.4g}' == '1' else 's'}"
     first = f"Vendi Score{order_suffix(score.q, order_name)}: {score:.4f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vendimeter.messages import unknown
-from vendimeter.options import as_number
 from vendimeter.present.notes import Audience
 from vendimeter.present.numbers import (
     effective_items,
@@ -34,13 +33,13 @@ from vendimeter.similarity import Similarity
 from vendimeter.solvers.exact import Solution
 from vendimeter.solvers.options import Solver
 from vendimeter.solvers.plan import Plan, Problem
-from vendimeter.solvers.solve import run
+from vendimeter.solvers.solve import GivenUp, MissedTolerance, run
 from vendimeter.spectrum import Eigenvalues, Level, Spectrum, parse_order
 
 if TYPE_CHECKING:
     from vendimeter.plots import Display
 
-__all__ = ["Claim", "Profile", "Score", "scored", "to_score"]
+__all__ = ["Claim", "Diagnostics", "Profile", "Score", "scored", "to_score"]
 
 # A relative half-width up to which bounds are taken for those of rounding …
 ROUNDING = 1e-6
@@ -154,6 +153,124 @@ class Claim:
         return "" if math.isnan(self.confidence) else f"{format_confidence(self.confidence)} confidence"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnostics(Mapping[str, Any]):
+    """How a score came about: attributes, which are None where they do not apply, and a mapping of those that do.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel with its fitted parameters.
+    group : hashable
+        The label of the group that was scored.
+    reason : str
+        Why the method was chosen.
+    precision : str
+        In which the products were computed.
+    rank : int
+        Of the low rank, or of the part that the quadrature splits off.
+    probes, passes, products : int
+        Random vectors of the quadrature, passes over the matrix, and its products with a vector.
+    confidence : float
+        With which the bounds hold.
+    evaluations : int
+        Similarities that were computed.
+    residual : float
+        The trace that the low rank leaves.
+    storage : str
+        How the matrix was kept.
+    components, largest_component : int
+        Connected components of sparse features or of a sparse matrix, and the size of the largest.
+    removed_mass : float
+        Of the negative eigenvalues that were left out.
+    tried_first : GivenUp
+        A low rank that was given up for the method.
+    distinct : int
+        Items that differ, where equal ones were counted.
+    tol : MissedTolerance
+        That the bounds are wider than the tolerance.
+    truncated, eigenvalues : int
+        Eigenvalues that a truncated score keeps, and of how many.
+    seconds, exact_seconds : float
+        The time it took, and the time that an exact answer would take.
+    left_out : int
+        Broken records that were left out.
+    caveat : str
+        Why nothing is claimed of the error.
+    rank_threshold : float
+        Eigenvalues up to this cannot be told from zero.
+    other : mapping
+        Everything else that was noted.
+
+    Examples
+    --------
+    >>> import vendimeter as vm
+    >>> diagnostics = vm.score(["a", "b", "b"], "match").diagnostics
+    >>> diagnostics["kernel"], diagnostics.kernel, "removed_mass" in diagnostics, diagnostics.removed_mass
+    ('Match()', 'Match()', False, None)
+    """
+
+    kernel: str | None = None
+    group: Any = None
+    reason: str | None = None
+    precision: str | None = None
+    rank: int | None = None
+    probes: int | None = None
+    passes: int | None = None
+    products: int | None = None
+    confidence: float | None = None
+    evaluations: int | None = None
+    residual: float | None = None
+    storage: str | None = None
+    components: int | None = None
+    largest_component: int | None = None
+    removed_mass: float | None = None
+    tried_first: GivenUp | None = None
+    distinct: int | None = None
+    tol: MissedTolerance | None = None
+    truncated: int | None = None
+    eigenvalues: int | None = None
+    seconds: float | None = None
+    exact_seconds: float | None = None
+    left_out: int | None = None
+    caveat: str | None = None
+    rank_threshold: float | None = None
+    other: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "other", MappingProxyType(dict(self.other)))
+
+    @classmethod
+    def of(cls, notes: Mapping[str, Any]) -> Diagnostics:
+        """Notes by their names, those of other names in `other`."""
+        if isinstance(notes, cls):
+            return notes
+        known = {name: value for name, value in notes.items() if name in _DIAGNOSED}
+        return cls(**known, other={name: value for name, value in notes.items() if name not in known})
+
+    def __getitem__(self, name: str) -> Any:
+        value = getattr(self, name) if name in _DIAGNOSED else self.other[name]
+        if value is None and name in _DIAGNOSED:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in _DIAGNOSED if getattr(self, name) is not None)
+        yield from self.other
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Diagnostics.of, (dict(self),)
+
+
+_DIAGNOSED = tuple(field.name for field in fields(Diagnostics) if field.name != "other")
+
+
 class Score(float):
     """A Vendi Score: a float that knows how it came about.
 
@@ -178,8 +295,9 @@ class Score(float):
         "lowrank" (pivoted Cholesky with a certificate), "lanczos" (quadrature with random probes).
     spectrum : Spectrum or None
         What is known of the eigenvalues.
-    diagnostics : mapping
-        The kernel with its fitted parameters, why the method was chosen, what was mended, thresholds.
+    diagnostics : Diagnostics
+        The kernel with its fitted parameters, why the method was chosen, what was mended, thresholds: attributes, and a
+        mapping of those that apply.
 
     Examples
     --------
@@ -201,7 +319,7 @@ class Score(float):
     n: int
     method: str
     spectrum: Spectrum | None
-    diagnostics: Mapping[str, Any]
+    diagnostics: Diagnostics
 
     def __new__(
         cls,
@@ -217,10 +335,10 @@ class Score(float):
     ) -> Score:
         """Build a score; users get theirs from `vendimeter.score`."""
         self = super().__new__(cls, value)
-        fields = {"bounds": bounds, "level": level, "q": q, "n": n, "method": method, "spectrum": spectrum}
-        for name, field in fields.items():
-            object.__setattr__(self, name, field)
-        object.__setattr__(self, "diagnostics", MappingProxyType(dict(diagnostics or {})))
+        state = {"bounds": bounds, "level": level, "q": q, "n": n, "method": method, "spectrum": spectrum}
+        for name, entry in state.items():
+            object.__setattr__(self, name, entry)
+        object.__setattr__(self, "diagnostics", Diagnostics.of(diagnostics or {}))
         return self
 
     @classmethod
@@ -231,17 +349,14 @@ class Score(float):
 
     def noted(self, **notes: Any) -> Score:
         """The same score with more in its diagnostics."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        fields["diagnostics"] = {**self.diagnostics, **notes}
-        return type(self)(float(self), **fields)
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return _rebuild(float(self), state | {"diagnostics": {**self.diagnostics, **notes}})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Score cannot be changed (tried to set {name!r})")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {name: getattr(self, name) for name in self.__slots__}
-        state["diagnostics"] = dict(state["diagnostics"])
-        return _rebuild, (float(self), state)
+        return _rebuild, (float(self), {name: getattr(self, name) for name in self.__slots__})
 
     @property
     def half_width(self) -> float:
@@ -272,16 +387,15 @@ class Score(float):
         order = "" if self.q == 1 else f" (of order {order_name(self.q)})"
         mark = "," if claim.interval is None else ":"
         parts = [f"{effective_items(claim.number, self.n, order)}{mark} {claim.shown()}"]
-        removed = as_number(self.diagnostics.get("removed_mass"))
-        if removed > 0:
-            parts.append(f"negative eigenvalues of mass {removed:.2g} were left out")
-        left_out = as_number(self.diagnostics.get("left_out"))
-        if left_out > 0:
-            parts.append(records_left_out(int(left_out)))
-        for name, start in (("seconds", ""), ("exact_seconds", "exact would take about ")):
-            seconds = as_number(self.diagnostics.get(name))
-            if 0 <= seconds < math.inf:
-                parts.append(start + format_duration(seconds))
+        notes = self.diagnostics
+        if notes.removed_mass:
+            parts.append(f"negative eigenvalues of mass {notes.removed_mass:.2g} were left out")
+        if notes.left_out:
+            parts.append(records_left_out(notes.left_out))
+        if notes.seconds is not None:
+            parts.append(format_duration(notes.seconds))
+        if notes.exact_seconds is not None:
+            parts.append(f"exact would take about {format_duration(notes.exact_seconds)}")
         return "; ".join(parts)
 
     @property
@@ -291,7 +405,7 @@ class Score(float):
         caveat = None
         error = max(high - self, self - low, 0.0)
         if self.level == "none" or not math.isfinite(low) or not math.isfinite(high):
-            kind, caveat, error = "none", self.diagnostics.get("caveat"), math.nan
+            kind, caveat, error = "none", self.diagnostics.caveat, math.nan
         elif (
             self.level == "deterministic" and self.method not in BRACKETING and error <= ROUNDING * abs(self)
         ):

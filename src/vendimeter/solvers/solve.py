@@ -6,7 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,31 @@ from vendimeter.solvers.operators import operator_of, side_by_side
 from vendimeter.solvers.plan import BASE_MEMORY, Plan, Problem, choose, prepared
 from vendimeter.spectrum import Eigenvalues, LowRank, Quadrature, Spectrum
 
-__all__ = ["exact_seconds", "is_approximate", "run", "solve", "unclaimed"]
+__all__ = ["GivenUp", "MissedTolerance", "exact_seconds", "is_approximate", "run", "solve", "unclaimed"]
 
 Report = Callable[[float, str], None]
 FILLED = 0.4  # of the progress bar: storing the matrix
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """That a low rank was tried first, up to this rank, and left bounds of this relative half-width."""
+
+    rank: int
+    half_width: float
+
+    def __str__(self) -> str:
+        return f"low rank, given up at rank {self.rank} with a relative half-width of {self.half_width:.1e}"
+
+
+@dataclass(frozen=True)
+class MissedTolerance:
+    """That bounds are wider than the tolerance: their relative half-width."""
+
+    half_width: float
+
+    def __str__(self) -> str:
+        return f"not met: the bounds have a relative half-width of {self.half_width:.1e}"
 
 
 def run(problem: Problem, report: Report | None = None) -> tuple[Plan, Solution]:
@@ -79,9 +100,6 @@ def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solut
     notes: dict[str, Any] = {"rank": trial.factor.rank, "evaluations": trial.factor.evaluations}
     if trial.met or plan.otherwise is None:
         return Solution(trial.spectrum, "lowrank", notes | {"residual": trial.spectrum.residual})
-    tried_first = (
-        f"low rank, given up at rank {trial.factor.rank} with a relative half-width of {trial.width:.1e}"
-    )
     if plan.otherwise.method == "lanczos":
         start = trial.factor.leading(min(64, trial.factor.rank))
         solution = _solve_lanczos(problem, plan.otherwise, report, start)
@@ -91,9 +109,11 @@ def _solve_lowrank(problem: Problem, plan: Plan, report: Report | None) -> Solut
     combined_notes["evaluations"] = (
         int(combined_notes.get("evaluations", plan.otherwise.evaluations)) + notes["evaluations"]
     )
-    return replace(
-        solution, notes=combined_notes | {"reason": plan.otherwise.reason, "tried_first": tried_first}
-    )
+    combined_notes |= {
+        "reason": plan.otherwise.reason,
+        "tried_first": GivenUp(trial.factor.rank, float(trial.width)),
+    }
+    return replace(solution, notes=combined_notes)
 
 
 def _solve_lanczos(problem: Problem, plan: Plan, report: Report | None, start: Any = None) -> Solution:
@@ -146,7 +166,7 @@ def _widest(solution: Solution, orders: Sequence[float]) -> float:
 
 def _warn(solution: Solution, tol: float, orders: Sequence[float]) -> None:
     width = _widest(solution, orders)
-    solution.notes["tol"] = f"not met: the bounds have a relative half-width of {width:.1e}"
+    solution.notes["tol"] = MissedTolerance(width)
     rounding = "rounding in the given numbers allows no better. Pass more precise numbers, or a wider tol."
     reasons = {
         "lowrank": "the similarities are not of low rank. Use method='lanczos' or 'auto', more memory, or a wider tol.",

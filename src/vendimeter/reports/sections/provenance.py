@@ -84,9 +84,7 @@ def section(findings: Findings, call: str, notes: Sequence[str], made_at: str) -
     blocks.append(Table([Column("what"), Column("how")], rows, sortable=False))
     diagnostics = findings.score.diagnostics
     if diagnostics:
-        cells = [
-            [str(name).replace("_", " "), _diagnostic_text(value)] for name, value in diagnostics.items()
-        ]
+        cells = [[name.replace("_", " "), _diagnostic_text(value)] for name, value in diagnostics.items()]
         blocks.append(
             Group(
                 "Diagnostics of the score",
@@ -132,8 +130,8 @@ def _method(score: Score) -> str:
         "batched": "all eigenvalues, of many groups at once",
     }
     text = names.get(score.method, score.method)
-    seconds = score.diagnostics.get("seconds")
-    time_words = f", in {format_duration(seconds)}" if isinstance(seconds, float) else ""
+    seconds = score.diagnostics.seconds
+    time_words = "" if seconds is None else f", in {format_duration(seconds)}"
     return f"{text[:1].upper()}{text[1:]}{time_words}"
 
 
