@@ -12,6 +12,7 @@ from vendimeter.errors import InputError, UnansweredError
 from vendimeter.messages import brief
 from vendimeter.plots.style import Display, axes, legend
 from vendimeter.present.colours import PALETTE
+from vendimeter.present.notes import Note
 from vendimeter.present.numbers import order_name
 from vendimeter.results.score import Profile, Score
 from vendimeter.spectrum import Eigenvalues, Spectrum
@@ -67,7 +68,7 @@ def spectrum(score: Any, ax: Any = None) -> Display:
         drawn = ax.bar(ranks, values, color=PALETTE[0], width=0.7)
         ax.set_xticks(ranks[:: 1 if len(ranks) <= 16 else 2])
         ax.set_xlim(0.4, max(len(values), value) + 0.6)
-    ax.set_xlabel("rank of the eigenvalue" + (f"\n({note})" if note else ""))
+    ax.set_xlabel("rank of the eigenvalue" + ("" if note is None else f"\n({note})"))
     ax.set_ylabel("eigenvalue, a share of the whole")
     right_axes = ax.twinx()
     (sums,) = right_axes.plot(ranks, np.cumsum(values), color=PALETTE[1], linestyle="--", linewidth=1.6)
@@ -107,7 +108,7 @@ def _plain_log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def known_eigenvalues(source: Any) -> tuple[np.ndarray, float, float, str]:
+def known_eigenvalues(source: Any) -> tuple[np.ndarray, float, float, Note | None]:
     """The known eigenvalues of a score, spectrum or array, the score, its order, and a note about those left out."""
     if isinstance(source, Profile):
         source = source[1] if 1.0 in source else next(iter(source.values()))
@@ -131,15 +132,13 @@ def known_eigenvalues(source: Any) -> tuple[np.ndarray, float, float, str]:
     values = values[values > max(getattr(spectrum, "rank_threshold", 0.0), 1e-15 * values[0])]
     if isinstance(spectrum, Eigenvalues):
         zero_count = total - len(values)
-        return values, value, q, f"{zero_count:,} more are 0 but for rounding" if zero_count else ""
+        zeros = Note("zero-eigenvalues", f"{zero_count:,} more are 0 but for rounding", {"count": zero_count})
+        return values, value, q, zeros if zero_count else None
     size = getattr(spectrum, "size", None) or spectrum.known.size  # type: ignore[attr-defined]
     known_share = min(float(values.sum()), 1.0)
-    return (
-        values,
-        value,
-        q,
-        f"{len(values):,} of {size:,} are known, from below: {known_share:.1%} of the whole",
-    )
+    text = f"{len(values):,} of {size:,} are known, from below: {known_share:.1%} of the whole"
+    values_in_text = {"known": len(values), "size": size, "share": known_share}
+    return values, value, q, Note("unknown-eigenvalues", text, values_in_text)
 
 
 def _normalized(eigenvalues: Any) -> np.ndarray:

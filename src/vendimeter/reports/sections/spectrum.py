@@ -8,6 +8,7 @@ import numpy as np
 
 from vendimeter.errors import InputError
 from vendimeter.plots.spectra import known_eigenvalues
+from vendimeter.present.notes import Note
 from vendimeter.present.numbers import count_of, format_number, format_share, order_symbol
 from vendimeter.present.plain import plain
 from vendimeter.reports.charts import PERCENT, Axis, Layer, chart, distinct_names
@@ -37,7 +38,7 @@ def section(findings: Findings) -> Section | None:
             notes.append(f"{name}: {error}")
             continue
         eigenvalues_by_name[name] = values
-        if omitted:
+        if omitted is not None:
             notes.append(_omitted_sentence(omitted, name if findings.has_several else ""))
         summary = summary or _summary_sentence(values, profile, findings.has_several, name)
     if max(map(len, eigenvalues_by_name.values()), default=0) > 1:  # of a single one there is nothing to draw
@@ -57,15 +58,15 @@ def section(findings: Findings) -> Section | None:
     return Section("spectrum", "Spectrum and orders", lead.strip(), blocks)
 
 
-def _omitted_sentence(more: str, name: str) -> str:
+def _omitted_sentence(omitted: Note, name: str) -> str:
     """A sentence about the eigenvalues that are not drawn."""
     of = f" of {name}" if name else ""
-    count = more.removesuffix(" more are 0 but for rounding")
-    if count == more:
-        return f"Of the eigenvalues{of} {more}."
-    if count == "1":
+    if omitted.kind != "zero-eigenvalues":
+        return f"Of the eigenvalues{of} {omitted}."
+    count = omitted.values["count"]
+    if count == 1:
         return f"One more eigenvalue{of} is 0 up to rounding."
-    return f"{count} more eigenvalues{of} are 0 up to rounding."
+    return f"{count:,} more eigenvalues{of} are 0 up to rounding."
 
 
 def _summary_sentence(values: np.ndarray, profile: Profile, several: bool, name: str) -> str:
