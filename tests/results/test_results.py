@@ -49,6 +49,40 @@ def test_a_score_survives_copying_and_pickling(score, duplicate):
     np.testing.assert_array_equal(other.spectrum.eigenvalues, score.spectrum.eigenvalues)
 
 
+def test_bounds_are_those_of_the_spectrum_whenever_they_are_read(score, monkeypatch):
+    copied = pickle.loads(pickle.dumps(score))  # before anyone read them
+    assert copied.bounds == score.bounds == score.spectrum.score(1)[1:]
+    assert score.bounds[0] <= score <= score.bounds[1]
+    monkeypatch.setattr(Eigenvalues, "score", None)
+    assert score.bounds == copied.bounds  # computed once
+    assert vm.score(K, kernel="precomputed") == score  # and not for the score
+
+
+def test_diagnostics_are_attributes_and_a_mapping_of_those_that_apply(score):
+    diagnostics = score.diagnostics
+    assert diagnostics.kernel == diagnostics["kernel"]
+    assert diagnostics.removed_mass is None
+    assert "removed_mass" not in diagnostics
+    with pytest.raises(KeyError):
+        diagnostics["removed_mass"]
+    assert dict(diagnostics) == {name: getattr(diagnostics, name) for name in diagnostics}
+    more = score.noted(left_out=2, mine="text").diagnostics
+    assert (more.left_out, more.other, more["mine"]) == (2, {"mine": "text"}, "text")
+    assert pickle.loads(pickle.dumps(more)) == more != diagnostics
+
+
+def test_a_claim_has_numbers_and_a_text_for_each_reader():
+    exact = made(403.93041, 403.93041 - 2.1e-11, 403.93041 + 2.9e-11, method="gram", n=1500).claim
+    assert (exact.kind, exact.error, exact.interval) == ("rounding", 3e-11, None)
+    assert exact.shown("page") == "exact up to rounding (±3·10⁻¹¹)"
+    assert exact.shown("terminal") == "The exact score is within 3e-11 of that (deterministic)."
+    wide = made(554.512, 552.99, 556.01, "probabilistic", 0.95).claim
+    assert (wide.kind, wide.number, wide.interval) == ("probable", "554.5", ("552.9", "556.1"))
+    assert wide.shown("terminal") == "The exact score lies between 552.9 and 556.1 (with 95% confidence)."
+    none = made(66.0, level="none", diagnostics={"caveat": "8 stand in"}).claim
+    assert (none.kind, none.caveat, none.number) == ("none", "8 stand in", "about 66")
+
+
 def test_the_repr_is_one_line_and_says_it_all(score):
     assert repr(score) == "Score(2.1573 ± 4e-14, q=1, n=3, method='eigh', level='deterministic')"
 

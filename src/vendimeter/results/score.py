@@ -311,9 +311,9 @@ class Score(float):
     <class 'float'>
     """
 
-    __slots__ = ("bounds", "diagnostics", "level", "method", "n", "q", "spectrum")
+    __slots__ = ("_bounds", "diagnostics", "level", "method", "n", "q", "spectrum")
 
-    bounds: tuple[float, float]
+    _bounds: tuple[float, float] | None
     level: Level
     q: float
     n: int
@@ -325,7 +325,7 @@ class Score(float):
         cls,
         value: float,
         *,
-        bounds: tuple[float, float],
+        bounds: tuple[float, float] | None,
         level: Level,
         q: float,
         n: int,
@@ -333,9 +333,9 @@ class Score(float):
         spectrum: Spectrum | None = None,
         diagnostics: Mapping[str, Any] | None = None,
     ) -> Score:
-        """Build a score; users get theirs from `vendimeter.score`."""
+        """Build a score; users get theirs from `vendimeter.score`. Without bounds the spectrum has them."""
         self = super().__new__(cls, value)
-        state = {"bounds": bounds, "level": level, "q": q, "n": n, "method": method, "spectrum": spectrum}
+        state = {"_bounds": bounds, "level": level, "q": q, "n": n, "method": method, "spectrum": spectrum}
         for name, entry in state.items():
             object.__setattr__(self, name, entry)
         object.__setattr__(self, "diagnostics", Diagnostics.of(diagnostics or {}))
@@ -349,14 +349,25 @@ class Score(float):
 
     def noted(self, **notes: Any) -> Score:
         """The same score with more in its diagnostics."""
-        state = {name: getattr(self, name) for name in self.__slots__}
-        return _rebuild(float(self), state | {"diagnostics": {**self.diagnostics, **notes}})
+        return _rebuild(float(self), self._state() | {"diagnostics": {**self.diagnostics, **notes}})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Score cannot be changed (tried to set {name!r})")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (float(self), {name: getattr(self, name) for name in self.__slots__})
+        return _rebuild, (float(self), self._state())
+
+    def _state(self) -> dict[str, Any]:
+        return {name.lstrip("_"): getattr(self, name) for name in self.__slots__}
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(low, high), containing the exact score as far as `level` claims; computed when first asked for."""
+        if self._bounds is None:
+            assert self.spectrum is not None
+            _, low, high = self.spectrum.score(self.q)
+            object.__setattr__(self, "_bounds", (low, high))
+        return self._bounds  # type: ignore[return-value]
 
     @property
     def half_width(self) -> float:
@@ -554,7 +565,12 @@ class Profile(Mapping[float, Score]):
 
 def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> Score:
     """The score of one order from a solution, with what is known of the computation in its diagnostics."""
-    answer = solution.spectrum.score(q)
+    spectrum = solution.spectrum
+    if isinstance(spectrum, Eigenvalues):
+        value, bounds = spectrum.value(q), None
+    else:
+        value, low, high = spectrum.score(q)
+        bounds = (low, high)
     notes: dict[str, Any] = {
         "kernel": repr(kernel),
         "reason": plan.reason,
@@ -562,16 +578,16 @@ def to_score(solution: Solution, plan: Plan, q: float, n: int, kernel: Any) -> S
     }
     if kernel is not None and kernel.caveat is not None:
         notes["caveat"] = kernel.caveat
-    if q < 1 and isinstance(solution.spectrum, Eigenvalues):
-        notes["rank_threshold"] = solution.spectrum.rank_threshold
+    if q < 1 and isinstance(spectrum, Eigenvalues):
+        notes["rank_threshold"] = spectrum.rank_threshold
     return Score(
-        answer.value,
-        bounds=(answer.low, answer.high),
-        level=solution.spectrum.level,
+        value,
+        bounds=bounds,
+        level=spectrum.level,
         q=q,
         n=n,
         method=solution.method,
-        spectrum=solution.spectrum,
+        spectrum=spectrum,
         diagnostics=notes,
     )
 

@@ -81,11 +81,16 @@ class Eigenvalues(Spectrum):
     def score(self, q: float | str) -> Answer:
         """The score of order q and the bounds that contain it; they are NaN where nothing is claimed."""
         q = parse_order(q)
-        value = hill(self.eigenvalues, q, zero_below=self.rank_threshold)
+        value = self.value(q)
         if self.level == "none":
-            return Answer(float(value), math.nan, math.nan)
+            return Answer(value, math.nan, math.nan)
         low, high = bracket(self.eigenvalues, self.error, q)
-        return Answer(float(np.clip(value, low, high)), float(low), float(high))
+        return Answer(value, min(float(low), value), max(float(high), value))
+
+    def value(self, q: float) -> float:
+        """The score alone, at a third of the cost."""
+        value = float(hill(self.eigenvalues, q, zero_below=self.rank_threshold))
+        return min(max(value, 1.0), float(len(self.eigenvalues)))
 
 
 @dataclass(frozen=True)
