@@ -529,7 +529,8 @@ def test_a_function_that_is_not_positive_semidefinite_is_an_error(pivots):
 
 
 def test_a_matrix_that_is_not_positive_semidefinite_is_an_error():
-    K = rbf(np.random.default_rng(0).standard_normal((100, 2)))  # of some others the low rank that is needed shows none
+    points = np.random.default_rng(0).standard_normal((100, 2))  # of some others the rank that is needed shows none
+    K = rbf(points)
     K[3, 4] = K[4, 3] = -0.9
     with pytest.raises(IndefiniteError):
         solve(Precomputed().similarity(K).checked(), None, Solver(1e-6), orders=[1.0], most=100)
