@@ -529,7 +529,8 @@ def test_a_function_that_is_not_positive_semidefinite_is_an_error(pivots):
 
 
 def test_a_matrix_that_is_not_positive_semidefinite_is_an_error():
-    points = np.random.default_rng(0).standard_normal((100, 2))  # of some others the rank that is needed shows none
+    # Of some other points the rank that is needed shows no negative eigenvalue.
+    points = np.random.default_rng(0).standard_normal((100, 2))
     K = rbf(points)
     K[3, 4] = K[4, 3] = -0.9
     with pytest.raises(IndefiniteError):
