@@ -13,7 +13,6 @@ its width, where a single vector finds one.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -184,7 +183,7 @@ class _ColumnDecomposition(Decomposition):
 
     @property
     def bytes(self) -> int:
-        return 8 * math.prod(self._vectors.shape)
+        return 8 * len(self._vectors) ** 2  # those of negative eigenvalues too: of one array with the others
 
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         return self._features.rows(index) @ self._vectors[:, :count]
@@ -215,7 +214,7 @@ class _RowDecomposition(Decomposition):
 
     @property
     def bytes(self) -> int:
-        return 8 * math.prod(self._vectors.shape)
+        return 8 * len(self._vectors) ** 2  # those of negative eigenvalues too: of one array with the others
 
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         items = positions_of(index, self.n)
