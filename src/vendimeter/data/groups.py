@@ -201,7 +201,9 @@ def split(groups: Any) -> tuple[Sequence[Hashable], list[Any]]:
         raise EmptyError("there are no groups; expected at least one.")
     for label, part in zip(labels, parts, strict=True):
         if isinstance(part, str | bytes) or not (
-            hasattr(part, "__len__") or is_sparse(part) or is_foreign(part)
+            (hasattr(part, "__len__") and (hasattr(part, "__getitem__") or hasattr(part, "__iter__")))
+            or is_sparse(part)
+            or is_foreign(part)
         ):
             raise InputError(
                 f"group {brief(label)} is {brief(part)}; expected a collection of items. To group the items "
