@@ -527,7 +527,8 @@ class Diversity:
         try:
             yield
         except InputError as error:
-            self._root._source.locate(error, self.kernel, self.rng)
+            root = self._root
+            root._source.locate(error, self.kernel, self.rng, is_new=root._similarity is None)
             raise
 
     @contextmanager

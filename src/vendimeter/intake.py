@@ -180,13 +180,17 @@ class Source:
         if isinstance(kernel, str) and kernel == "cosine" and not self.is_joined:
             refuse_matrix(self.samples)
 
-    def locate(self, error: InputError, kernel: Kernel, rng: int) -> None:
-        """Say in an error where its item was read; of several collections, raise that of the one which fails alone."""
+    def locate(self, error: InputError, kernel: Kernel, rng: int, is_new: bool = True) -> None:
+        """Say in an error where its item was read; of several collections, raise that of the one which fails alone.
+
+        Which one that is, is looked for only where the error may be about an item: one that is named, or, if `is_new`,
+        any, as none has been seen by the kernel.
+        """
         if not self.is_joined:
             if self.collection is not None:
                 self.collection.locate(error)
             return
-        if error.option is not None and error.item is None:  # it is not about the samples
+        if error.item is None and (error.option is not None or not is_new):  # it is not about the samples
             return
         # Positions in the joint samples mean nothing to the user.
         for one in self.collections:
