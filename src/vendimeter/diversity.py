@@ -422,9 +422,16 @@ class Diversity:
         index : array of int or bool, slice
             Which; weights are divided by their sum.
         """
-        positions = np.arange(self.n)[index]
-        if positions.ndim != 1:
-            raise InputError(f"index={brief(index)}; expected positions of items, a mask, or a slice.")
+        try:
+            positions = np.arange(self.n)[index]
+        except (IndexError, TypeError, ValueError):
+            positions = None
+        if positions is None or positions.ndim != 1:
+            raise InputError(
+                f"index={brief(index)}; expected positions of items from 0 to {self.n - 1}, a mask of {self.n}, or a "
+                "slice.",
+                option="index",
+            )
         if not len(positions):
             raise EmptyError("no items were taken; expected at least one.")
         similarity = self.similarity
@@ -439,6 +446,8 @@ class Diversity:
         similarity = similarity.take(positions)
         other._similarity = other._remembered(similarity)
         self._root._family.add(other)
+        if not self.has_rows and self.weights is not None and not self.weights[positions].any():
+            raise EmptyError("all items that were taken have weight 0; expected at least one with a weight.")
         if isinstance(similarity, Matrix) or other._similarity is not similarity:
             other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
         return other
