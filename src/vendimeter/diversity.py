@@ -151,9 +151,12 @@ class _Solved:
         spectrum = self.solution.spectrum
         if isinstance(spectrum, Eigenvalues) and (self.plan.precision == "float64" or min(orders) >= 1):
             return True
-        if set(orders) <= set(self.orders) and tol == self.tol:
+        asked_before = set(orders) <= set(self.orders)
+        if asked_before and tol == self.tol:
             return True
-        return tol is not None and set(orders) <= set(self.orders) and spectrum.width(orders) <= tol
+        if tol is None:
+            return has_all and min(orders) >= 1
+        return (asked_before or (has_all and min(orders) >= 1)) and spectrum.width(orders) <= tol
 
 
 _Value = TypeVar("_Value")
