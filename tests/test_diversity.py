@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from matplotlib.figure import Figure
 
 import vendimeter as vm
@@ -350,6 +351,11 @@ def test_an_error_about_an_option_looks_at_no_collection() -> None:
             d.compare(**wrong)
         assert caught.value.option == next(iter(wrong))
     assert len(seen) <= 9
+    d.score()
+    for ask in (lambda: d.select(99), lambda: d.duplicates(threshold=3), lambda: d.rarefy(sizes=[99])):
+        with pytest.raises(InputError):
+            ask()
+    assert len(seen) == 9
 
 
 def test_without_groups_nothing_is_computed_for_them() -> None:
@@ -481,3 +487,106 @@ def test_texts_are_split_once() -> None:
     for name, part in parts.items():
         expected = vm.metrics.ngram_diversity(list(part.samples), low=1, high=2, tokenizer=tokenizer)
         assert table[name]["ngram_diversity"] == pytest.approx(float(expected))
+
+
+def test_eigenvalues_of_float32_answer_where_they_are_tight_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vendimeter.solvers.plan.SINGLE_ABOVE", 1e4)
+    x = np.random.default_rng(0).standard_normal((400, 30)).astype(np.float32)
+    d = vm.Diversity(x)
+    rough = d.score()
+    assert d.plan().precision == "float32"
+    assert d.score(q=2).spectrum is d.score(q=2, tol=1e-2).spectrum is rough.spectrum
+    tight = d.score(tol=rough.half_width / rough / 10)
+    assert tight.half_width < rough.half_width / 10
+
+
+def test_what_can_be_made_again_makes_room_for_a_score() -> None:
+    x = np.random.default_rng(0).standard_normal((1200, 3))
+    for ask in (lambda d: d.neighbours(0.02), lambda d: d.decomposition()):
+        d = vm.Diversity(x, "rbf", solver=vm.Solver(memory="130 MiB"))
+        ask(d)
+        assert len(d.kept()) == 2
+        assert d.take(np.arange(500)).score().level == "deterministic"
+        assert d.score(q=0).level == "deterministic"
+
+
+@pytest.mark.parametrize("form", [np.asarray, list, np.float32])
+def test_items_that_were_taken_of_distances_are_distances(form: Callable[[Any], Any]) -> None:
+    x = np.random.default_rng(0).random((12, 2))
+    distances = np.linalg.norm(x[:, None] - x, axis=-1)
+    part = vm.Diversity(form(distances), vm.kernels.FromDistances(0.5)).take([1, 3, 5]).take([2, 0])
+    np.testing.assert_allclose(part.samples, distances[np.ix_([5, 1], [5, 1])], rtol=1e-6)
+    other = part.with_kernel(vm.kernels.FromDistances(0.1))
+    assert float(other.score()) == pytest.approx(
+        float(vm.score(part.samples, vm.kernels.FromDistances(0.1))), rel=1e-9
+    )
+    sparse = scipy.sparse.coo_array(2 * np.eye(4))
+    some = vm.Diversity(sparse, vm.kernels.Precomputed(normalize=True)).take([1, 2])
+    assert (some.samples.toarray() == 2 * np.eye(2)).all()
+
+
+def test_items_that_were_taken_and_forgotten_ask_for_each_pair_once() -> None:
+    kernel = Counted()
+    many = vm.Diversity(numbers(2600), kernel, solver=vm.Solver(memory="97 MiB"))
+    some = many.take(np.arange(20))
+    for calls in (400, 800):
+        some.score(), some.contributions(), some.score(q=0.5)
+        assert kernel.calls == calls
+        some.forget()
+
+
+@pytest.mark.parametrize("index", [[0, 6], [1.5], "abc", [True] * 5, 3, None, {1, 2}])
+def test_positions_that_are_none_are_errors(index: Any) -> None:
+    with pytest.raises(InputError, match="expected positions of items from 0 to 5") as caught:
+        vm.Diversity(CAPTIONS, "ngram").take(index)
+    assert caught.value.option == "index"
+
+
+def test_items_without_weight_are_no_sample() -> None:
+    for options in ({"weights": [0.5, 0.5, 0, 0, 0, 0]}, {"counts": [1, 1, 0, 0, 0, 0]}):
+        with pytest.raises(EmptyError, match="weight 0"):
+            vm.Diversity(CAPTIONS, "ngram", **options).take([2, 3])
+
+
+def test_no_object_is_one_of_several_collections() -> None:
+    d = vm.Diversity(CAPTIONS, "ngram")
+    for ask in (vm.Diversity.of, vm.compare, vm.score_groups):
+        for several in ({"x": d, "y": CAPTIONS}, [CAPTIONS, d]):
+            with pytest.raises(InputError, match=r"is Diversity.*expected a collection of items"):
+                ask(several, "ngram")
+
+
+def test_eigenvectors_take_what_they_say() -> None:
+    x = np.random.default_rng(0).random((300, 1))
+    d = vm.Diversity(x, "rbf")
+    d.contributions()
+    [size] = [kept.bytes for kept in d.kept() if kept.name == "eigenvectors"]
+    assert size == 8 * 300 * 300
+
+
+def test_threads_may_take_and_forget() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    failed: list[Exception] = []
+    d = vm.Diversity(numbers(30), "rbf")
+
+    def ask() -> None:
+        try:
+            for _ in range(20):
+                d.take([1, 2, 3]).contributions()
+                d.score()
+                d.modes()
+                d.forget()
+        except Exception as error:
+            failed.append(error)
+
+    try:
+        threads = [threading.Thread(target=ask, daemon=True) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert not failed
+    assert not any(thread.is_alive() for thread in threads)

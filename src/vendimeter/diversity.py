@@ -71,6 +71,7 @@ __all__ = ["ORDERS", "Diversity", "Kept", "Neighbours", "diversity_of"]
 ORDERS = (0, 0.5, 1, 1.5, 2, 3, 5, float("inf"))
 SIMILARITY, EIGENVECTORS, NEIGHBOURS = "similarity", "eigenvectors", "near pairs"
 AS_MATRIX = "similarity as a matrix"
+_FAMILIES = threading.Lock()  # while the members of a family are listed, or one joins it
 _CACHED = ("_masses", "_taken_samples", "distinct", "groups")
 DROPPED_FIRST = (
     EIGENVECTORS,
@@ -149,7 +150,8 @@ class _Solved:
     def answers(self, orders: Sequence[float], tol: float | None) -> bool:
         """Whether it has the score of these orders, at least as sure as a new computation."""
         spectrum = self.solution.spectrum
-        if isinstance(spectrum, Eigenvalues) and (self.plan.precision == "float64" or min(orders) >= 1):
+        has_all = isinstance(spectrum, Eigenvalues)
+        if has_all and self.plan.precision == "float64":
             return True
         asked_before = set(orders) <= set(self.orders)
         if asked_before and tol == self.tol:
@@ -295,15 +297,22 @@ class Diversity:
         self._start()
 
     def _start(self) -> None:
-        """Without anything kept."""
+        """Without anything kept, as one of those that share the memory of the solver."""
         self._lock = threading.RLock()
+        self._forget()
+        if self._root is self:
+            self._family: weakref.WeakSet[Diversity] = weakref.WeakSet()
+        with _FAMILIES:
+            self._root._family.add(self)
+
+    def _forget(self) -> None:
         self._similarity: Similarity | None = None
         self._vectors: Any = None
         self._texts: Texts | None = None
         self._kept: dict[Hashable, Kept] = {}
         self._solved: list[_Solved] = []
-        if self._root is self:
-            self._family: weakref.WeakSet[Diversity] = weakref.WeakSet([self])
+        for name in _CACHED:
+            vars(self).pop(name, None)
 
     # --------------------------------------------------------------------------------------------------- what it is
 
@@ -437,6 +446,8 @@ class Diversity:
             )
         if not len(positions):
             raise EmptyError("no items were taken; expected at least one.")
+        if not self.has_rows and self.weights is not None and not self.weights[positions].any():
+            raise EmptyError("all items that were taken have weight 0; expected at least one with a weight.")
         similarity = self.similarity
         other = object.__new__(Diversity)
         vars(other).update(
@@ -448,9 +459,6 @@ class Diversity:
         other._start()
         similarity = similarity.take(positions)
         other._similarity = other._remembered(similarity)
-        self._root._family.add(other)
-        if not self.has_rows and self.weights is not None and not self.weights[positions].any():
-            raise EmptyError("all items that were taken have weight 0; expected at least one with a weight.")
         if isinstance(similarity, Matrix) or other._similarity is not similarity:
             other._put(SIMILARITY, SIMILARITY, None, 0, time.perf_counter())
         return other
@@ -495,9 +503,7 @@ class Diversity:
     def forget(self) -> None:
         """Drop all that is kept: the next question computes anew, and calls your functions again."""
         with self._lock:
-            self._start()
-            for name in _CACHED:
-                vars(self).pop(name, None)
+            self._forget()
 
     @property
     def memory(self) -> int:
@@ -507,10 +513,16 @@ class Diversity:
         similarity = self._similarity
         return HOST_MEMORY if similarity is None or similarity.like is None else DEVICE_MEMORY
 
+    def _relatives(self) -> list[Diversity]:
+        """Those that share the memory: all that were taken from the same, this, and that one."""
+        with _FAMILIES:
+            return list(self._root._family)
+
     @property
     def _kept_bytes(self) -> int:
-        members = list(self._root._family)
-        return sum(member._now(one).bytes for member in members for one in list(member._kept.values()))
+        return sum(
+            member._now(one).bytes for member in self._relatives() for one in list(member._kept.values())
+        )
 
     def _put(self, key: Hashable, name: str, value: Any, size: int, began: float) -> None:
         """Keep something; what can be made again is dropped before it exceeds the memory, or is not kept at all."""
@@ -525,11 +537,22 @@ class Diversity:
     def _make_room(self, size: int) -> None:
         """Drop what can be made again, until there is room for so many bytes."""
         for name in DROPPED_FIRST:
-            for member in list(self._root._family):
-                for key in [key for key, one in member._kept.items() if one.name == name]:
+            for member in self._relatives():
+                for key in [key for key, one in list(member._kept.items()) if one.name == name]:
                     if self._kept_bytes + size <= self.memory:
                         return
-                    del member._kept[key]
+                    member._kept.pop(key, None)
+
+    @property
+    def _droppable_bytes(self) -> int:
+        kept = [one for member in self._relatives() for one in list(member._kept.values())]
+        return sum(one.bytes for one in kept if one.name in DROPPED_FIRST)
+
+    def _make_room_for(self, problem: Problem) -> None:
+        """Drop what can be made again as far as what the solver works with needs its memory."""
+        if self.keeps and self._droppable_bytes:
+            plan = choose(prepared(problem))
+            self._make_room(int(max(plan.bytes, 0.0 if plan.otherwise is None else plan.otherwise.bytes)))
 
     # --------------------------------------------------------------------------------------------- what it is made of
 
@@ -567,7 +590,7 @@ class Diversity:
 
     def _built(self) -> Similarity:
         if self._index is not None:
-            return self._root.similarity.take(self._index)
+            return self._remembered(self._root.similarity.take(self._index))
         self._source.refuse_matrix(self._asked_kernel)
         if isinstance(self.kernel, Embed):
             self._vectors = vectors = self.kernel.encode(self.samples)
@@ -595,15 +618,17 @@ class Diversity:
         """What the encoder of the kernel made of the samples, a row each; None where there is no encoder."""
         if not isinstance(self.kernel, Embed):
             return None
-        _ = self._root.similarity
-        return self._root._vectors if self._index is None else take(self._root._vectors, self._index)
+        with self._root._lock:
+            _ = self._root.similarity
+            vectors = self._root._vectors
+        return vectors if self._index is None else take(vectors, self._index)
 
     @property
     def subsets(self) -> Similarity:
         """The similarity in a form whose subsets are cheap: as a matrix, where rows are fewer than features."""
         with self._lock, self._located():
-            if AS_MATRIX in self._kept:
-                return self._kept[AS_MATRIX].value
+            if (kept := self._kept.get(AS_MATRIX)) is not None:
+                return kept.value
             similarity = self.similarity
             if isinstance(similarity, Remembered) and similarity.n <= EXACT_SIDE:
                 similarity.complete()
@@ -627,9 +652,9 @@ class Diversity:
             return present[first], group
 
     def problem(self, orders: Sequence[float], tol: float | None = None) -> Problem:
-        """What a solver is asked for: the scores of these orders."""
+        """What a solver is asked for: the scores of these orders, in the memory that cannot be made free."""
         solver = self.solver if tol is None else replace(self.solver, tol=tol)
-        kept = self._kept_bytes if self.keeps else 0
+        kept = self._kept_bytes - self._droppable_bytes if self.keeps else 0
         return Problem(self.similarity, self.weights, list(orders), solver, self.rng, kept=kept)
 
     def solve(
@@ -644,11 +669,11 @@ class Diversity:
             for solved in self._solved:
                 if solved.answers(orders, tol):
                     return solved.plan, solved.solution
-            if EIGENVECTORS in self._kept and self.solver.method in ("auto", "exact"):
-                plan = Plan("rows", "float64", "the eigenvectors had been computed already")
-                return plan, self._solution_of_eigenvectors()
-            began = time.perf_counter()
-            plan, solution = run(self.problem(orders, tol), report)
+            if self.solver.method in ("auto", "exact") and (known := self._solution_of_eigenvectors()):
+                return Plan("rows", "float64", "the eigenvectors had been computed already"), known
+            began, problem = time.perf_counter(), self.problem(orders, tol)
+            self._make_room_for(problem)
+            plan, solution = run(problem, report)
             self._remember(_Solved(plan, solution, tuple(orders), tol), began)
             return plan, solution
 
@@ -659,22 +684,24 @@ class Diversity:
                 spectrum = solved.solution.spectrum
                 if isinstance(spectrum, Eigenvalues) and solved.plan.precision == "float64":
                     return spectrum
-            if EIGENVECTORS in self._kept:
-                spectrum = self._solution_of_eigenvectors().spectrum
-            else:
+            solution = self._solution_of_eigenvectors()
+            if solution is None:
                 began, orders = time.perf_counter(), (1.0, 2.0)
                 solver = replace(self.solver, tol=None, method="exact", precision="float64")
-                plan, solution = run(replace(self.problem(orders), solver=solver))
+                problem = replace(self.problem(orders), solver=solver)
+                self._make_room_for(problem)
+                plan, solution = run(problem)
                 if self.solver.method in ("auto", "exact"):  # others would answer otherwise
                     self._remember(_Solved(plan, solution, orders, None), began)
-                spectrum = solution.spectrum
-            assert isinstance(spectrum, Eigenvalues)
-            return spectrum
+            assert isinstance(solution.spectrum, Eigenvalues)
+            return solution.spectrum
 
-    def _solution_of_eigenvectors(self) -> Solution:
-        """The eigenvalues that were computed with the eigenvectors; without bounds, where the kernel has none."""
-        solution = self._kept[EIGENVECTORS].value.solution
-        return unclaimed(solution) if is_approximate(self.similarity) else solution
+    def _solution_of_eigenvectors(self) -> Solution | None:
+        """The eigenvalues that were computed with the eigenvectors, if these were; of a stand-in, without bounds."""
+        kept = self._kept.get(EIGENVECTORS)
+        if kept is None:
+            return None
+        return unclaimed(kept.value.solution) if is_approximate(self.similarity) else kept.value.solution
 
     def _remember(self, solved: _Solved, began: float) -> None:
         if not self.keeps:
@@ -698,8 +725,8 @@ class Diversity:
     def decomposition(self) -> Decomposition:
         """All eigenvalues and eigenvectors."""
         with self._lock, self._located():
-            if EIGENVECTORS in self._kept:
-                return self._kept[EIGENVECTORS].value
+            if (kept := self._kept.get(EIGENVECTORS)) is not None:
+                return kept.value
             began = time.perf_counter()
             decomposition = decompose(self.similarity, self.weights)
             self._put(EIGENVECTORS, EIGENVECTORS, decomposition, decomposition.bytes, began)
@@ -719,12 +746,12 @@ class Diversity:
             if takes_all(self.similarity, len(self.distinct[0])):
                 return self.decomposition().leading(count)
             key = (EIGENVECTORS, count)
-            if key not in self._kept:
-                began = time.perf_counter()
-                found = leading(self.similarity, self.shares, count, self.rng)
-                self._put(key, EIGENVECTORS, found, found.coordinates.nbytes, began)
-                return found
-            return self._kept[key].value
+            if (kept := self._kept.get(key)) is not None:
+                return kept.value
+            began = time.perf_counter()
+            found = leading(self.similarity, self.shares, count, self.rng)
+            self._put(key, EIGENVECTORS, found, found.coordinates.nbytes, began)
+            return found
 
     def neighbours(self, threshold: float) -> Neighbours:
         """All pairs of items with a similarity of at least the threshold, or below it by rounding only.
