@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import pickle
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -590,3 +592,16 @@ def test_threads_may_take_and_forget() -> None:
         sys.setswitchinterval(before)
     assert not failed
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_nothing_is_held_once_nobody_asks() -> None:
+    gc.disable()
+    try:
+        d = vm.Diversity(numbers(30), "rbf", by=["x", "y"] * 15)
+        part = d.take([1, 2, 3])
+        part.score(), d.score(), d.contributions(), d.group_scores()
+        held = weakref.ref(d), weakref.ref(part)
+        del d, part
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()

@@ -293,14 +293,15 @@ class Diversity:
         if self.solver.method == "random-features":
             self.kernel = stand_in(self.kernel, seed=self.rng)
         self._source, self.keeps = source, keep
-        self._root, self._index = self, None
+        self._whole: Diversity | None = None  # no reference to itself, which would outlive its last user
+        self._index: np.ndarray | None = None
         self._start()
 
     def _start(self) -> None:
         """Without anything kept, as one of those that share the memory of the solver."""
         self._lock = threading.RLock()
         self._forget()
-        if self._root is self:
+        if self._whole is None:
             self._family: weakref.WeakSet[Diversity] = weakref.WeakSet()
         with _FAMILIES:
             self._root._family.add(self)
@@ -453,7 +454,7 @@ class Diversity:
         vars(other).update(
             solver=self.solver, rng=self.rng, kernel=self.kernel, _asked_kernel=self._asked_kernel
         )
-        vars(other).update(_root=self._root, keeps=self.keeps)
+        vars(other).update(_whole=self._root, keeps=self.keeps)
         other._index = positions if self._index is None else self._index[positions]
         other._source = self._source.take(positions, None if self.has_rows else self.weights)
         other._start()
@@ -512,6 +513,11 @@ class Diversity:
             return self.solver.memory
         similarity = self._similarity
         return HOST_MEMORY if similarity is None or similarity.like is None else DEVICE_MEMORY
+
+    @property
+    def _root(self) -> Diversity:
+        """That from which these items were taken, or this."""
+        return self if self._whole is None else self._whole
 
     def _relatives(self) -> list[Diversity]:
         """Those that share the memory: all that were taken from the same, this, and that one."""
