@@ -605,3 +605,13 @@ def test_nothing_is_held_once_nobody_asks() -> None:
         assert [one() for one in held] == [None, None]
     finally:
         gc.enable()
+
+
+def test_near_pairs_take_the_room_of_what_can_be_made_again() -> None:
+    d = vm.Diversity(
+        np.random.default_rng(0).standard_normal((1200, 3)), "rbf", solver=vm.Solver(memory="50 MiB")
+    )
+    d.decomposition()
+    pairs = d.neighbours(1e-6)
+    assert 30 << 20 < 2 * pairs.bytes < 39 << 20
+    assert [kept.name for kept in d.kept()] == ["similarity", "near pairs"]

@@ -785,17 +785,18 @@ class Diversity:
 
     def _pairs(self, cut: float) -> Neighbours:
         entries, parts, size = Entries(self.similarity), [], 0
-        limit = self.memory - self._kept_bytes
+        limit = self.memory - self._kept_bytes + self._droppable_bytes
         for first, second, similarity in entries.edges(cut - entries.slack, values=True, label="near pairs"):
             assert similarity is not None
             parts.append((first.astype(np.int64), second.astype(np.int64), np.asarray(similarity)))
             size += sum(part.nbytes for part in parts[-1])
-            if size > limit:
+            if 2 * size > limit:  # they are joined, and for a moment there twice
                 raise TooLargeError(
-                    f"the pairs with a similarity of {cut:g} or more take more than {format_bytes(limit)}, which is "
-                    "what is left of the memory; expected fewer. Take a higher threshold, more memory, or "
+                    f"the pairs with a similarity of {cut:g} or more take more than {format_bytes(max(limit, 0) / 2)}, "
+                    "half of what is left of the memory; expected fewer. Take a higher threshold, more memory, or "
                     "vendimeter.duplicates, which holds no list of pairs."
                 )
+            self._make_room(2 * size)
         nothing = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
         columns = map(np.concatenate, zip(nothing, *parts, strict=True))
         return Neighbours(cut, entries.slack, *columns)
