@@ -183,7 +183,8 @@ class _ColumnDecomposition(Decomposition):
 
     @property
     def bytes(self) -> int:
-        return 8 * len(self._vectors) ** 2  # those of negative eigenvalues too: of one array with the others
+        # Those of negative eigenvalues too: they are of one array with the others.
+        return 8 * int(self._vectors.shape[0]) ** 2
 
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         return self._features.rows(index) @ self._vectors[:, :count]
@@ -214,7 +215,8 @@ class _RowDecomposition(Decomposition):
 
     @property
     def bytes(self) -> int:
-        return 8 * len(self._vectors) ** 2  # those of negative eigenvalues too: of one array with the others
+        # Those of negative eigenvalues too: they are of one array with the others.
+        return 8 * int(self._vectors.shape[0]) ** 2
 
     def coordinates(self, index: Index, count: int | None = None) -> Any:
         items = positions_of(index, self.n)
