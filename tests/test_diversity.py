@@ -615,3 +615,10 @@ def test_near_pairs_take_the_room_of_what_can_be_made_again() -> None:
     pairs = d.neighbours(1e-6)
     assert 30 << 20 < 2 * pairs.bytes < 39 << 20
     assert [kept.name for kept in d.kept()] == ["similarity", "near pairs"]
+
+
+def test_to_check_for_symmetry_asks_for_no_pair_again() -> None:
+    function = Counted()
+    d = vm.Diversity(numbers(130), function)
+    d.score(), d.contributions(), d.duplicates(), d.modes()
+    assert function.calls == len(set(function.pairs)) == 130 * 131 // 2 + 1024
