@@ -622,3 +622,12 @@ def test_to_check_for_symmetry_asks_for_no_pair_again() -> None:
     d = vm.Diversity(numbers(130), function)
     d.score(), d.contributions(), d.duplicates(), d.modes()
     assert function.calls == len(set(function.pairs)) == 130 * 131 // 2 + 1024
+
+
+def test_eigenvectors_keep_to_the_memory_that_was_asked_for() -> None:
+    x, memory = np.random.default_rng(0).random((2500, 3)), vm.Solver(memory="100 MiB")
+    with pytest.raises(vm.errors.TooLargeError, match="2500×2500") as caught:
+        vm.Diversity(x, "rbf", solver=memory).contributions()
+    assert caught.value.option == "memory"
+    assert vm.Diversity(x[:300], "rbf", solver=memory).contributions().n == 300
+    assert vm.Diversity(x, solver=memory).contributions().n == 2500

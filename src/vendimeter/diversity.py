@@ -35,7 +35,7 @@ from vendimeter.present.progress import Progress, showing
 from vendimeter.present.tables import html_table
 from vendimeter.results.groups import GroupScores
 from vendimeter.results.score import Profile, to_score
-from vendimeter.similarity import FeatureRows, Matrix, Pairwise, Remembered, Similarity
+from vendimeter.similarity import FeatureRows, Features, Matrix, Pairwise, Remembered, Similarity
 from vendimeter.similarity.remembered import distinct_count
 from vendimeter.solvers.edges import Entries, within
 from vendimeter.solvers.eigenvectors import Decomposition, Leading, decompose, leading, takes_all
@@ -73,6 +73,7 @@ SIMILARITY, EIGENVECTORS, NEIGHBOURS = "similarity", "eigenvectors", "near pairs
 AS_MATRIX = "similarity as a matrix"
 _FAMILIES = threading.Lock()  # while the members of a family are listed, or one joins it
 _CACHED = ("_masses", "_taken_samples", "distinct", "groups")
+EIGENVECTOR_BYTES = 18  # for each entry of the matrix: itself, the vectors, and some rows to work with
 DROPPED_FIRST = (
     EIGENVECTORS,
     NEIGHBOURS,
@@ -550,6 +551,11 @@ class Diversity:
                     member._kept.pop(key, None)
 
     @property
+    def fixed_bytes(self) -> int:
+        """Of the memory, what is kept and cannot be made again from the rest."""
+        return self._kept_bytes - self._droppable_bytes if self.keeps else 0
+
+    @property
     def _droppable_bytes(self) -> int:
         kept = [one for member in self._relatives() for one in list(member._kept.values())]
         return sum(one.bytes for one in kept if one.name in DROPPED_FIRST)
@@ -660,7 +666,7 @@ class Diversity:
     def problem(self, orders: Sequence[float], tol: float | None = None) -> Problem:
         """What a solver is asked for: the scores of these orders, in the memory that cannot be made free."""
         solver = self.solver if tol is None else replace(self.solver, tol=tol)
-        kept = self._kept_bytes - self._droppable_bytes if self.keeps else 0
+        kept = self.fixed_bytes
         return Problem(self.similarity, self.weights, list(orders), solver, self.rng, kept=kept)
 
     def solve(
@@ -734,9 +740,27 @@ class Diversity:
             if (kept := self._kept.get(EIGENVECTORS)) is not None:
                 return kept.value
             began = time.perf_counter()
+            self._make_room_for_eigenvectors()
             decomposition = decompose(self.similarity, self.weights)
             self._put(EIGENVECTORS, EIGENVECTORS, decomposition, decomposition.bytes, began)
             return decomposition
+
+    def _make_room_for_eigenvectors(self) -> None:
+        """Drop what can be made again; an error where the memory that was asked for is not enough all the same."""
+        if self.solver.memory is None:
+            return
+        similarity = self.similarity
+        narrow = isinstance(similarity, Features) and similarity.width <= similarity.n
+        side = similarity.width if narrow else len(self.distinct[0])
+        needed = EIGENVECTOR_BYTES * side**2
+        self._make_room(needed)
+        if needed > self.memory - self.fixed_bytes:
+            raise TooLargeError(
+                f"the eigenvectors of a {side}×{side} matrix take about {format_bytes(needed)}, and of memory="
+                f"{format_bytes(self.memory)} are left {format_bytes(max(0, self.memory - self.fixed_bytes))}; "
+                "expected more memory, or fewer items (a random sample of them).",
+                option="memory",
+            )
 
     def eigenvectors(self, count: int | None = None) -> Leading:
         """The leading eigenvalues, and the coordinates of the items along their eigenvectors.

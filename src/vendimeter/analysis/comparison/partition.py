@@ -57,8 +57,7 @@ def partition(groups: Groups, shares: np.ndarray, scores: np.ndarray, q: float) 
         plan, solution = diversity.solve([q])
     else:
         uniform = bool((weights == weights[0]).all())
-        kept = sum(one.bytes for one in diversity.kept())
-        solver, rng = diversity.solver, diversity.rng
+        kept, solver, rng = diversity.fixed_bytes, diversity.solver, diversity.rng
         plan, solution = run(Problem(similarity, None if uniform else weights, [q], solver, rng, kept=kept))
     gamma = to_score(solution, plan, q, int(members.sizes.sum()), similarity.kernel)
     present = shares > 0
