@@ -73,7 +73,7 @@ def test_a_short_text_has_no_longer_grams():
     assert diversity.by_length[3] == 1.0
     assert math.isnan(diversity.by_length[4])
     assert diversity == 1.0  # the mean over the three lengths that there are
-    assert diversity.to_dict()["by_length"][4] is None
+    assert diversity.to_dict()["by_length"]["4"] is None
 
 
 def test_equal_texts_and_disjoint_ones():
