@@ -609,9 +609,8 @@ class Diversity:
             inner = self.kernel.kernel.similarity(vectors, rng=self.rng)
             similarity: Similarity = inner.with_kernel(replace(self.kernel, kernel=inner.kernel))
         else:
-            if self.keeps and isinstance(
-                self.kernel, NGram | BLEU
-            ):  # metrics of texts split them the same way
+            # Metrics of texts split them the same way, so that the tokens are kept with the texts.
+            if self.keeps and isinstance(self.kernel, NGram | BLEU):
                 self._texts = Texts.of(self.samples, self.kernel.name)
             similarity = self.kernel.similarity(self.samples, rng=self.rng)
         return self._remembered(similarity.checked() if isinstance(similarity, Matrix) else similarity)
@@ -1012,8 +1011,10 @@ class Diversity:
         progress: bool | None = None,
     ) -> Report:
         """A page about the items, written to `path` if one is given; see `vendimeter.report`."""
-        from vendimeter.reports.report import report_of
+        from vendimeter.reports.report import page_target, report_of
 
+        if path is not None:
+            page_target(path)  # before the work, not after it
         with self.asked():
             page = report_of(
                 self,
@@ -1076,8 +1077,8 @@ def diversity_of(
         the items of one collection are.
     """
     if isinstance(samples, Diversity):
-        given = {"weights": weights, "counts": counts, "by": by}
-        names = [name for name, value in given.items() if value is not None]
+        optional = {"weights": weights, "counts": counts, "by": by}
+        names = [name for name, value in optional.items() if value is not None]
         names = ["kernel"] * (kernel is not COSINE) + names + ["rng"] * (rng is not SEED)
         if solver is not None and replace(solver, tol=None) != Solver():
             names += [

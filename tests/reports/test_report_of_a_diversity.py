@@ -149,3 +149,18 @@ def test_empty_lists_and_collections_are_left_out():
     joined = vm.Diversity.of({"one": ["a", "b"], "none": [], "two": ["b", "c", "c"]}, "match").report()
     assert columns(blocks(joined.document, "answer", Table)[0])["collection"] == ["one", "two"]
     assert "The collection 'none' is empty, and left out." in text_of(joined.document, "answer")
+
+
+def test_a_file_that_is_there_is_refused_before_any_work(tmp_path):
+    def function(a, b):
+        raise AssertionError("asked before the file was looked at")
+
+    path = tmp_path / "page.html"
+    path.write_text("mine")
+    for target in (path, tmp_path, tmp_path / "no" / "page.html"):
+        with pytest.raises(vm.errors.InputError):
+            vm.Diversity([1.0, 2.0], function).report(target)
+    assert path.read_text() == "mine"
+    page = vm.Diversity(["a dog", "a cat"], "ngram").report(tmp_path / "new.html")
+    assert (tmp_path / "new.html").read_text(encoding="utf-8") == page.html
+    assert page.write(path, overwrite=True) == path

@@ -50,6 +50,27 @@ DEFAULT_ORDERS = (1, 0, 2, "inf")
 FOOTER = "Made with Vendimeter: how many different things are in here?"
 
 
+def page_target(path: Any, overwrite: bool = False) -> Path:
+    """The file that a page is written to; an error where it cannot be."""
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(
+            f"{brief(str(path))} is a folder; expected the name of a file, such as 'report.html'."
+        )
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {brief(str(target.parent))}; expected one to write into.")
+    if target.exists() and not overwrite:
+        raise _exists(target)
+    return target
+
+
+def _exists(target: Path) -> InputError:
+    return InputError(
+        f"the file {brief(str(target))} is there already; expected another name, or to replace it the method "
+        "write(path, overwrite=True) of the report."
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     """A report: one HTML page; made by `vendimeter.report`.
@@ -86,20 +107,12 @@ class Report:
         overwrite : bool
             Whether a file that is there already is replaced; otherwise it is an error.
         """
-        target = Path(path)
-        if target.is_dir():
-            raise InputError(
-                f"{brief(str(path))} is a folder; expected the name of a file, such as 'report.html'."
-            )
-        if not target.parent.is_dir():
-            raise InputError(f"there is no folder {brief(str(target.parent))}; expected one to write into.")
+        target = page_target(path, overwrite)
         try:
             with write_whole(target, overwrite=overwrite) as partial:
                 partial.write_text(self.html, encoding="utf-8", newline="\n")
-        except FileExistsError:
-            raise InputError(
-                f"the file {brief(str(path))} is there already; expected another name, or overwrite=True to replace it."
-            ) from None
+        except FileExistsError:  # made meanwhile
+            raise _exists(target) from None
         return target
 
     def __repr__(self) -> str:
